@@ -1,0 +1,318 @@
+//! An Application as Argo CD stores it, only while it is read: unknown words and missing fields are borne, not refused.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{fingerprint::fingerprint, fingerprint::pruned, seen};
+use crate::digest::Digest;
+
+const MESSAGE_LIMIT: usize = 1024;
+const LIST_LIMIT: usize = 10;
+
+#[derive(Deserialize)]
+pub(super) struct Application {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Option<Status>,
+    #[serde(default)]
+    operation: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    project: String,
+    destination: Option<Value>,
+    source: Option<Value>,
+    sources: Option<Value>,
+    source_hydrator: Option<Value>,
+    sync_policy: Option<SyncPolicy>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SyncPolicy {
+    automated: Option<Automated>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Automated {
+    enabled: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    sync: Sync,
+    health: Health,
+    reconciled_at: Option<String>,
+    conditions: Vec<Condition>,
+    operation_state: Option<OperationState>,
+    resources: Vec<ResourceStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Sync {
+    status: String,
+    compared_to: Option<ComparedTo>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ComparedTo {
+    source: Option<Value>,
+    sources: Option<Value>,
+    destination: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Health {
+    status: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    r#type: String,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OperationState {
+    phase: String,
+    started_at: Option<String>,
+    finished_at: Option<String>,
+    retry_count: i64,
+    message: String,
+    operation: Operation,
+    sync_result: Option<SyncResult>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Operation {
+    sync: Option<SyncOperation>,
+    initiated_by: InitiatedBy,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct InitiatedBy {
+    username: String,
+    automated: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SyncOperation {
+    source: Option<Value>,
+    manifests: Vec<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SyncResult {
+    source: Option<Value>,
+    resources: Vec<ResultResource>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ResultResource {
+    kind: String,
+    namespace: String,
+    name: String,
+    status: String,
+    hook_phase: String,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ResourceStatus {
+    kind: String,
+    namespace: String,
+    name: String,
+    status: String,
+    requires_pruning: bool,
+}
+
+impl From<Application> for seen::Application {
+    fn from(wire: Application) -> Self {
+        let spec = wire.spec;
+        let fingerprint = fingerprint(
+            spec.source.as_ref(),
+            spec.sources.as_ref(),
+            spec.source_hydrator.as_ref(),
+            spec.destination.as_ref(),
+        );
+        Self {
+            metadata: wire.metadata,
+            project: spec.project,
+            destination: destination(spec.destination.as_ref()),
+            source: source(spec.source.as_ref()),
+            // A spec that has no canonical form (it cannot hold NaN) is like no other.
+            fingerprint: fingerprint.unwrap_or_else(|_| Digest::of(b"unreadable")),
+            source_id: source_id(spec.source.as_ref()),
+            foreign_source: [&spec.sources, &spec.source_hydrator]
+                .into_iter()
+                .flatten()
+                .any(|value| pruned(value).is_some()),
+            automated: automated(spec.sync_policy),
+            status: wire.status.unwrap_or_default().into(),
+            operation_requested: wire.operation.is_some(),
+        }
+    }
+}
+
+fn automated(policy: Option<SyncPolicy>) -> seen::AutomatedSync {
+    match policy.and_then(|policy| policy.automated) {
+        None => seen::AutomatedSync::Absent,
+        Some(Automated { enabled: Some(false) }) => seen::AutomatedSync::Disabled,
+        Some(Automated { enabled: Some(true) | None }) => seen::AutomatedSync::Enabled,
+    }
+}
+
+impl From<Status> for seen::ApplicationStatus {
+    fn from(wire: Status) -> Self {
+        let compared = wire.sync.compared_to.filter(|compared| compared.source.is_some() || compared.sources.is_some());
+        let resources = wire.resources.len();
+        Self {
+            sync: sync_status(&wire.sync.status),
+            compared_to: compared.and_then(|compared| {
+                fingerprint(compared.source.as_ref(), compared.sources.as_ref(), None, compared.destination.as_ref())
+                    .ok()
+            }),
+            health: health_status(&wire.health.status),
+            reconciled_at: time(wire.reconciled_at.as_deref()),
+            conditions: wire.conditions.into_iter().map(condition).collect(),
+            operation: wire.operation_state.and_then(operation_state),
+            unsynced: wire
+                .resources
+                .iter()
+                .filter(|r| !matches!(r.status.as_str(), "Synced" | ""))
+                .take(LIST_LIMIT)
+                .map(unsynced)
+                .collect(),
+            resources,
+        }
+    }
+}
+
+fn sync_status(word: &str) -> Option<seen::SyncStatus> {
+    match word {
+        "" => None,
+        "Synced" => Some(seen::SyncStatus::Synced),
+        "OutOfSync" => Some(seen::SyncStatus::OutOfSync),
+        _ => Some(seen::SyncStatus::Unknown),
+    }
+}
+
+fn health_status(word: &str) -> Option<seen::HealthStatus> {
+    match word {
+        "" => None,
+        "Healthy" => Some(seen::HealthStatus::Healthy),
+        "Progressing" => Some(seen::HealthStatus::Progressing),
+        "Degraded" => Some(seen::HealthStatus::Degraded),
+        "Suspended" => Some(seen::HealthStatus::Suspended),
+        "Missing" => Some(seen::HealthStatus::Missing),
+        _ => Some(seen::HealthStatus::Unknown),
+    }
+}
+
+fn condition(wire: Condition) -> seen::ArgoCondition {
+    seen::ArgoCondition { kind: wire.r#type, message: cut(&wire.message) }
+}
+
+fn operation_state(wire: OperationState) -> Option<seen::OperationState> {
+    let phase = match wire.phase.as_str() {
+        "" => return None,
+        "Running" => seen::OperationPhase::Running,
+        "Terminating" => seen::OperationPhase::Terminating,
+        "Succeeded" => seen::OperationPhase::Succeeded,
+        "Failed" => seen::OperationPhase::Failed,
+        _ => seen::OperationPhase::Error,
+    };
+    let asked = wire.operation.sync.as_ref().and_then(|sync| source_id(sync.source.as_ref()));
+    let applied = wire.sync_result.as_ref().and_then(|result| source_id(result.source.as_ref()));
+    let initiated_by = if wire.operation.initiated_by.automated {
+        "automated".to_owned()
+    } else {
+        wire.operation.initiated_by.username
+    };
+    Some(seen::OperationState {
+        phase,
+        started_at: time(wire.started_at.as_deref()),
+        finished_at: time(wire.finished_at.as_deref()),
+        retries: wire.retry_count,
+        message: cut(&wire.message),
+        source_id: asked.or(applied),
+        has_result: wire.sync_result.is_some(),
+        local_manifests: wire.operation.sync.is_some_and(|sync| !sync.manifests.is_empty()),
+        initiated_by,
+        failures: wire.sync_result.map(|result| failures(&result.resources)).unwrap_or_default(),
+    })
+}
+
+fn failures(resources: &[ResultResource]) -> Vec<String> {
+    let failed = |r: &&ResultResource| r.status == "SyncFailed" || matches!(r.hook_phase.as_str(), "Failed" | "Error");
+    resources
+        .iter()
+        .filter(failed)
+        .take(LIST_LIMIT)
+        .map(|r| cut(&format!("{}: {}", object(&r.kind, &r.namespace, &r.name), r.message)))
+        .collect()
+}
+
+fn unsynced(wire: &ResourceStatus) -> seen::UnsyncedResource {
+    seen::UnsyncedResource {
+        name: object(&wire.kind, &wire.namespace, &wire.name),
+        requires_pruning: wire.requires_pruning,
+    }
+}
+
+fn object(kind: &str, namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+}
+
+fn destination(value: Option<&Value>) -> seen::Destination {
+    seen::Destination {
+        server: text(value, &["server"]),
+        name: text(value, &["name"]),
+        namespace: text(value, &["namespace"]),
+    }
+}
+
+fn source(value: Option<&Value>) -> seen::Source {
+    seen::Source {
+        repo_url: text(value, &["repoURL"]),
+        target_revision: text(value, &["targetRevision"]),
+        release_name: text(value, &["helm", "releaseName"]),
+        values: text(value, &["helm", "values"]),
+    }
+}
+
+fn text(value: Option<&Value>, path: &[&str]) -> String {
+    let found = value.and_then(|value| path.iter().try_fold(value, |value, key| value.get(key)));
+    found.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn source_id(value: Option<&Value>) -> Option<Digest> {
+    Digest::of_canonical(&pruned(value?)?).ok()
+}
+
+fn time(text: Option<&str>) -> Option<Timestamp> {
+    text?.parse().ok()
+}
+
+fn cut(message: &str) -> String {
+    message.chars().take(MESSAGE_LIMIT).collect()
+}
