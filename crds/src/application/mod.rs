@@ -11,7 +11,7 @@ pub use fingerprint::fingerprint;
 pub use ownership::{Ownership, OwnershipError};
 pub use seen::{
     Application, ApplicationStatus, ArgoCondition, AutomatedSync, Destination, HealthStatus, OperationPhase,
-    OperationState, Source, SourceId, SyncStatus, UnsyncedResource,
+    OperationState, ROLLOUT_INFO, Source, SourceId, SyncStatus, UnsyncedResource,
 };
 
 /// Name of the cluster that Argo CD runs in, as its destination server.

@@ -36,6 +36,9 @@ pub struct Application {
     pub operation_requested: bool,
 }
 
+/// Name of the entry in an operation's `info` that names the rollout which started it.
+pub const ROLLOUT_INFO: &str = "aicr-rollout";
+
 /// Digest of one source.
 pub type SourceId = Option<Digest>;
 
@@ -168,6 +171,8 @@ pub struct OperationState {
     pub local_manifests: bool,
     /// Who started it: a user name, or `automated`.
     pub initiated_by: String,
+    /// The rollout that started it, as its `info` says.
+    pub rollout: Option<String>,
     /// Objects that failed, with their messages; ten at most.
     pub failures: Vec<String>,
 }

@@ -101,6 +101,14 @@ struct OperationState {
 struct Operation {
     sync: Option<SyncOperation>,
     initiated_by: InitiatedBy,
+    info: Vec<Info>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Info {
+    name: String,
+    value: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -243,6 +251,8 @@ fn operation_state(wire: OperationState) -> Option<seen::OperationState> {
     };
     let asked = wire.operation.sync.as_ref().and_then(|sync| source_id(sync.source.as_ref()));
     let applied = wire.sync_result.as_ref().and_then(|result| source_id(result.source.as_ref()));
+    let rollout =
+        wire.operation.info.iter().find(|info| info.name == seen::ROLLOUT_INFO).map(|info| info.value.clone());
     let initiated_by = if wire.operation.initiated_by.automated {
         "automated".to_owned()
     } else {
@@ -258,6 +268,7 @@ fn operation_state(wire: OperationState) -> Option<seen::OperationState> {
         has_result: wire.sync_result.is_some(),
         local_manifests: wire.operation.sync.is_some_and(|sync| !sync.manifests.is_empty()),
         initiated_by,
+        rollout,
         failures: wire.sync_result.map(|result| failures(&result.resources)).unwrap_or_default(),
     })
 }

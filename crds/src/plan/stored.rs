@@ -242,3 +242,136 @@ fn largest(plan: &Plan) -> String {
     sizes.sort_unstable_by(|one, other| other.cmp(one));
     sizes.iter().take(3).map(|(size, id)| format!("{id} ({size} bytes)")).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{ChartContent, ReleaseContent};
+
+    const NAMESPACE: &str = "aicr-system";
+
+    fn stored(values: &str) -> StoredPlan {
+        let release = ReleaseContent {
+            id: "gpu-operator".into(),
+            component: "gpu-operator".into(),
+            namespace: "gpu".into(),
+            chart: ChartContent { repository: "charts/gpu-operator".into(), content: Digest::of(b"chart") },
+            values: values.into(),
+            depends_on: vec![],
+            readiness_gate: false,
+        };
+        let archive = Archive {
+            id: "gpu-operator".into(),
+            version: "v25.3.0".into(),
+            digest: Digest::of(b"archive"),
+            crds: vec!["clusterpolicies.nvidia.com".into()],
+        };
+        let context = PlanContext {
+            runtime_uid: "uid".into(),
+            aicr_version: Some("1.1.2".into()),
+            aicr_image: None,
+            snapshot: Some("aicr-snapshot-1".into()),
+            inputs: Some(Digest::of(b"inputs")),
+            criteria: Criteria::default(),
+            created: "2026-11-29T21:00:00Z".parse().unwrap(),
+        };
+        let plan = Plan::new(vec![release], vec![archive]).unwrap();
+        StoredPlan { plan, recipe: Some("kind: recipe\n".into()), context }
+    }
+
+    /// Text that gzip cannot make much smaller than half.
+    fn noise(bytes: usize) -> String {
+        (0..bytes / 64).map(|number| Digest::of(&number.to_be_bytes()).hex()).collect()
+    }
+
+    #[test]
+    fn a_plan_comes_back_as_it_was_stored() {
+        let rebuilt = StoredPlan { recipe: None, ..stored("a: 1\n") };
+        for plan in [stored("a: 1\n"), stored(""), rebuilt] {
+            let map = plan.to_config_map(NAMESPACE).unwrap();
+            assert_eq!(map.immutable, Some(true));
+            assert_eq!(map.binary_data, None);
+            assert_eq!(StoredPlan::from_config_map(&map).unwrap(), plan);
+        }
+    }
+
+    #[test]
+    fn the_stored_bytes_are_those_of_the_digest() {
+        let map = stored("a: 1\n").to_config_map(NAMESPACE).unwrap();
+        let digest = Digest::of(map.data.unwrap()[PLAN].as_bytes());
+        assert_eq!(digest, stored("a: 1\n").plan.digest());
+        assert_eq!(map.metadata.name, Some(format!("aicr-plan-{}", digest.prefix(32))));
+        assert_eq!(map.metadata.annotations.unwrap()[annotation::PLAN_DIGEST], digest.to_string());
+    }
+
+    #[test]
+    fn a_large_plan_is_compressed_and_comes_back() {
+        let plan = stored(&noise(PLAIN_LIMIT + 1024));
+        let map = plan.to_config_map(NAMESPACE).unwrap();
+        assert_eq!(map.data, None);
+        assert_eq!(StoredPlan::from_config_map(&map).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_plan_that_does_not_fit_names_its_largest_releases() {
+        let refused = stored(&noise(3 * 1024 * 1024)).to_config_map(NAMESPACE).unwrap_err();
+        let StoreError::TooLarge { size, limit, largest } = refused else { panic!("{refused}") };
+        assert!(size > limit, "{size} {limit}");
+        assert_eq!(largest, "gpu-operator (3145728 bytes)");
+    }
+
+    #[test]
+    fn label_annotation_name_and_payload_are_held_against_each_other() {
+        let read = |change: fn(&mut ConfigMap)| {
+            let mut map = stored("a: 1\n").to_config_map(NAMESPACE).unwrap();
+            change(&mut map);
+            StoredPlan::from_config_map(&map).unwrap_err().to_string()
+        };
+        let name = stored("a: 1\n").to_config_map(NAMESPACE).unwrap().metadata.name.unwrap();
+        let digest = stored("a: 1\n").plan.digest();
+        let label = |map: &mut ConfigMap| {
+            map.metadata.labels.as_mut().unwrap().insert(label::SCHEMA_VERSION.into(), "2".into());
+        };
+        assert_eq!(read(label), "unsupported plan schema version label \"2\"");
+        let annotation = |map: &mut ConfigMap| {
+            map.metadata.annotations.as_mut().unwrap().insert(annotation::PLAN_DIGEST.into(), "sha256:0".into());
+        };
+        let says =
+            format!("plan {name}: the plan-digest annotation does not match the payload, whose digest is {digest}");
+        assert_eq!(read(annotation), says);
+        let says = format!("plan aicr-plan-0: its name does not match the payload, whose digest is {digest}");
+        assert_eq!(read(|map| map.metadata.name = Some("aicr-plan-0".into())), says);
+        let payload = |map: &mut ConfigMap| {
+            let data = map.data.as_mut().unwrap();
+            let edited = data[PLAN].replace("a: 1", "a: 2");
+            data.insert(PLAN.into(), edited);
+        };
+        assert!(read(payload).contains("does not match the payload"), "{}", read(payload));
+    }
+
+    #[test]
+    fn a_payload_that_is_absent_or_no_json_is_named() {
+        for key in [PLAN, ARCHIVES, CONTEXT] {
+            let mut map = stored("a: 1\n").to_config_map(NAMESPACE).unwrap();
+            map.data.as_mut().unwrap().remove(key);
+            let absent = StoredPlan::from_config_map(&map).unwrap_err().to_string();
+            assert!(absent.ends_with(&format!("{key} is absent")), "{absent}");
+            map.data.as_mut().unwrap().insert(key.into(), "{".into());
+            let unreadable = StoredPlan::from_config_map(&map).unwrap_err().to_string();
+            assert!(unreadable.ends_with(&format!("{key} cannot be read")), "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn what_expands_without_end_or_is_no_gzip_is_refused() {
+        let bomb = gzip(&vec![b' '; 17 * 1024 * 1024]);
+        assert!(bomb.len() < STORED_LIMIT);
+        for bytes in [bomb, b"no gzip".to_vec()] {
+            let mut map = stored("a: 1\n").to_config_map(NAMESPACE).unwrap();
+            map.data.as_mut().unwrap().remove(PLAN);
+            map.binary_data = Some([(PLAN.to_owned(), ByteString(bytes))].into());
+            let refused = StoredPlan::from_config_map(&map).unwrap_err();
+            assert!(matches!(refused, StoredPlanError::Expand { what: PLAN, .. }), "{refused}");
+        }
+    }
+}

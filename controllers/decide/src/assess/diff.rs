@@ -1,0 +1,179 @@
+//! What two plans and the live Applications have to do with each other, release by release.
+
+use std::collections::BTreeSet;
+
+use aicr_crds::{
+    Digest, RuntimeRollout,
+    application::{Application, Ownership},
+    keys::annotation,
+    plan::{Plan, PlanRelease},
+    rollout::Operation,
+};
+
+use crate::{
+    rollout::written,
+    seen::{World, age_key, outcome},
+};
+
+/// The transition from what is there to a target.
+pub struct Transition<'a> {
+    /// Everything that was seen.
+    pub world: &'a World,
+    /// The active plan, where there is one and it can be read.
+    pub active: Option<&'a Plan>,
+    /// The plan to reach.
+    pub target: &'a Plan,
+}
+
+/// One release of the target or to be removed, and what is to be done with it.
+pub(super) struct Change<'a> {
+    pub(super) release: String,
+    pub(super) operation: Operation,
+    pub(super) from: Option<From<'a>>,
+    pub(super) to: Option<PlanRelease<'a>>,
+}
+
+/// What is there: a release of the active plan, or an Application that an unsuccessful rollout left.
+#[derive(Clone, Copy)]
+pub(super) enum From<'a> {
+    Plan(PlanRelease<'a>),
+    Application(&'a Application),
+}
+
+impl<'a> Transition<'a> {
+    /// Install, Upgrade and Verify in the target's order, then Remove in reverse.
+    pub(super) fn changes(&self) -> Vec<Change<'a>> {
+        let touched = self.touched();
+        let moving: Vec<Change<'a>> =
+            self.target.releases().filter_map(|release| self.moving(release, &touched)).collect();
+        let verified = self.verified(&moving);
+        let mut all: Vec<Change<'a>> = Vec::new();
+        for release in self.target.releases() {
+            let id = &release.content.id;
+            if verified.contains(id) {
+                all.push(Change {
+                    release: id.clone(),
+                    operation: Operation::Verify,
+                    from: self.active_release(id).map(From::Plan),
+                    to: Some(release),
+                });
+            }
+            all.extend(moving.iter().find(|change| change.release == *id).map(Change::copied));
+        }
+        all.extend(self.removals());
+        all
+    }
+
+    fn active_release(&self, id: &str) -> Option<PlanRelease<'a>> {
+        self.active.and_then(|plan| plan.release(id))
+    }
+
+    pub(super) fn application(&self, id: &str) -> Option<&'a Application> {
+        self.world.applications.iter().find(|application| application.name() == id)
+    }
+
+    /// `None` where the release is unchanged: same in both plans, its Application at that content, and no rollout that
+    /// did not succeed has touched it since.
+    fn moving(&self, release: PlanRelease<'a>, touched: &BTreeSet<String>) -> Option<Change<'a>> {
+        let id = &release.content.id;
+        let before = self.active_release(id);
+        let there = self.application(id);
+        let same = before
+            .is_some_and(|before| before.content == release.content && before.archive.digest == release.archive.digest);
+        if same && !touched.contains(id) && there.is_some_and(|application| self.holds(application, release)) {
+            return None;
+        }
+        let operation = if there.is_some() { Operation::Upgrade } else { Operation::Install };
+        // What an unsuccessful rollout moved is compared with the Application that is there, not with the active plan.
+        let from = match (before, there) {
+            (Some(before), Some(application)) if self.holds(application, before) => Some(From::Plan(before)),
+            (_, Some(application)) => Some(From::Application(application)),
+            (_, None) => None,
+        };
+        Some(Change { release: id.clone(), operation, from, to: Some(release) })
+    }
+
+    /// Whether an Application is at a release's content.
+    pub(crate) fn holds(&self, application: &Application, release: PlanRelease<'_>) -> bool {
+        let engine = &self.world.settings.engine;
+        let desired = aicr_crds::application::Desired::new(engine, release, self.target.digest(), self.world.uid(), "");
+        desired.is_ok_and(|desired| desired.fingerprint() == application.fingerprint)
+    }
+
+    /// Gate releases that are the same while something of their component moves.
+    fn verified(&self, moving: &[Change<'_>]) -> BTreeSet<String> {
+        let moves =
+            |component: &str| moving.iter().any(|change| change.to.is_some_and(|to| to.content.component == component));
+        let same = |release: &PlanRelease<'_>| !moving.iter().any(|change| change.release == release.content.id);
+        let gates = self.target.releases().filter(|release| release.content.readiness_gate && same(release));
+        gates.filter(|gate| moves(&gate.content.component)).map(|gate| gate.content.id.clone()).collect()
+    }
+
+    /// Owned Applications that the target lacks: first what neither plan has, then in reverse order of the active plan.
+    fn removals(&self) -> Vec<Change<'a>> {
+        let uid = self.world.uid();
+        let owned = self
+            .world
+            .applications
+            .iter()
+            .filter(|application| application.annotation(annotation::RUNTIME_UID) == Some(uid));
+        let mut gone: Vec<&Application> =
+            owned.filter(|application| self.target.release(application.name()).is_none()).collect();
+        let place = |application: &Application| {
+            let active = self.active_release(application.name()).map(|release| release.order);
+            let order = active.or_else(|| Ownership::read(application).ok().map(|ownership| ownership.order));
+            (active.is_some(), std::cmp::Reverse(order))
+        };
+        gone.sort_by_key(|application| place(application));
+        let change = |application: &'a Application| Change {
+            release: application.name().to_owned(),
+            operation: Operation::Remove,
+            from: Some(self.active_release(application.name()).map_or(From::Application(application), From::Plan)),
+            to: None,
+        };
+        gone.into_iter().map(change).collect()
+    }
+
+    /// Releases that a rollout newer than the newest success may have moved.
+    pub(super) fn touched(&self) -> BTreeSet<String> {
+        unsuccessful(self.world).flat_map(|rollout| touched_by(rollout, &self.world.applications)).collect()
+    }
+
+    /// Whether the newest rollout had this very target and did not succeed.
+    pub(super) fn is_retry(&self) -> bool {
+        self.world.newest().is_some_and(|newest| {
+            newest.spec.target_plan_digest == Some(self.target.digest())
+                && outcome(newest) != Some(aicr_crds::reason::Outcome::Succeeded)
+        })
+    }
+}
+
+impl<'a> Change<'a> {
+    fn copied(&self) -> Change<'a> {
+        Change { release: self.release.clone(), operation: self.operation, from: self.from, to: self.to }
+    }
+}
+
+/// Rollouts newer than the newest success that ended without success.
+pub(crate) fn unsuccessful(world: &World) -> impl Iterator<Item = &RuntimeRollout> {
+    let since = world.newest_success().map(age_key);
+    world.rollouts.iter().filter(move |rollout| {
+        let ended_badly = outcome(rollout).is_some_and(|outcome| outcome != aicr_crds::reason::Outcome::Succeeded);
+        ended_badly && since.as_ref().is_none_or(|since| age_key(rollout) > *since)
+    })
+}
+
+/// Releases that a rollout wrote, by its own record and by what Applications say.
+pub(crate) fn touched_by(rollout: &RuntimeRollout, applications: &[Application]) -> BTreeSet<String> {
+    let name = rollout.metadata.name.as_deref();
+    let named = applications
+        .iter()
+        .filter(|application| application.annotation(annotation::ROLLOUT) == name)
+        .map(|application| application.name().to_owned());
+    written(rollout).into_keys().chain(named).collect()
+}
+
+/// The plan that an Application's annotation names.
+pub(crate) fn plan_of(application: &Application) -> Option<Digest> {
+    application.annotation(annotation::PLAN_DIGEST).and_then(|digest| digest.parse().ok())
+}

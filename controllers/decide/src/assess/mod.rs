@@ -1,0 +1,11 @@
+//! Two plans and the live Applications to ordered steps, each with what is known of it and whether it needs approval.
+
+mod approval;
+mod blocked;
+mod build;
+mod crds;
+mod diff;
+
+pub use blocked::blocked;
+pub use build::{Transition, rollout_name, steps};
+pub(crate) use diff::{plan_of, touched_by, unsuccessful};

@@ -1,0 +1,63 @@
+//! Events: what they say and under which name, so that a second create is no second Event.
+
+use aicr_crds::{
+    ClusterRuntime, Digest, RuntimeRollout,
+    reason::{ConditionType, EventReason, Outcome},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::{
+    message::{EVENT_LIMIT, bounded},
+    resolve::{Failure, JobSeen},
+};
+
+/// An Event to be created, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventNote {
+    /// Object name of the Event: deterministic, so that the same occurrence is the same Event.
+    pub name: String,
+    /// Reason, which also gives the type.
+    pub reason: EventReason,
+    /// What a person reads; 1024 bytes at most.
+    pub note: String,
+}
+
+impl EventNote {
+    /// An Event of the object with this UID; `occurrence` tells one from the next of its kind.
+    pub fn new(uid: &str, reason: EventReason, occurrence: &str, note: &str) -> Self {
+        let digest = Digest::of(format!("{uid}/{reason}/{occurrence}").as_bytes());
+        Self { name: format!("aicr-operator.{}", digest.prefix(32)), reason, note: bounded(note, EVENT_LIMIT) }
+    }
+}
+
+/// The Event that announces a rollout's end.
+pub fn outcome_event(rollout: &RuntimeRollout, outcome: Outcome, message: &str) -> EventNote {
+    let uid = rollout.metadata.uid.as_deref().unwrap_or_default();
+    EventNote::new(uid, EventReason::of_outcome(outcome), outcome.as_str(), message)
+}
+
+/// The Event of a runtime that turned Stalled, or stalls for another reason; once per stall.
+pub fn stalled_event(runtime: &ClusterRuntime, new: &[Condition]) -> Option<EventNote> {
+    let is_stalled =
+        |condition: &&Condition| condition.type_ == ConditionType::Stalled.as_str() && condition.status == "True";
+    let now = new.iter().find(is_stalled)?;
+    let before = runtime.status.as_ref().and_then(|status| status.conditions.iter().find(is_stalled));
+    let same = before.is_some_and(|before| before.reason == now.reason);
+    let occurrence = format!("{}/{}", now.reason, now.last_transition_time.0);
+    let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
+    (!same).then(|| EventNote::new(uid, EventReason::Stalled, &occurrence, &format!("{}: {}", now.reason, now.message)))
+}
+
+/// The Event of a failed AICR run; once per run.
+pub fn run_failed(runtime: &ClusterRuntime, job: &JobSeen, failure: &Failure) -> EventNote {
+    let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
+    let said = crate::resolve::said(job.stage, failure);
+    let note = format!(
+        "stage {}, run {}, attempt {}, class {}: {said}",
+        job.stage,
+        job.run,
+        job.attempt,
+        failure.class.as_str()
+    );
+    EventNote::new(uid, EventReason::AICRRunFailed, &job.run, &note)
+}

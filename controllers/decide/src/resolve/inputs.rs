@@ -1,0 +1,94 @@
+//! The inputs of a render: everything that shapes it, and their hash.
+
+use aicr_crds::{ClusterRuntimeSpec, Digest};
+use serde::Serialize;
+
+/// The AICR that is installed with the operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AicrInstall {
+    /// `aicr.version`, with or without a leading `v`.
+    pub version: String,
+    /// `aicr.image`.
+    pub image: String,
+}
+
+impl AicrInstall {
+    /// Whether what an output records is this version (a leading `v` does not count).
+    pub fn is(&self, recorded: &str) -> bool {
+        recorded.trim_start_matches('v') == self.version.trim_start_matches('v')
+    }
+}
+
+/// What the arguments of AICR's commands need to know of the installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// The AICR.
+    pub aicr: AicrInstall,
+    /// Registry and prefix.
+    pub repository: String,
+    /// Registries spoken to over plain HTTP, as `host:port`.
+    pub plain_http: Vec<String>,
+    /// Namespace of recipe, render and assessment Jobs.
+    pub jobs_namespace: String,
+    /// Namespace of snapshot Jobs.
+    pub discovery_namespace: String,
+    /// `ServiceAccount` of the snapshot's agent.
+    pub agent_service_account: String,
+    /// Whether the snapshot's agent is privileged.
+    pub agent_privileged: bool,
+    /// `--requests` of the snapshot's agent, as AICR takes them.
+    pub agent_requests: Option<String>,
+    /// `--limits` of the snapshot's agent.
+    pub agent_limits: Option<String>,
+}
+
+impl Installation {
+    /// Whether the registry that holds our repository is spoken to over plain HTTP.
+    pub fn is_plain_http(&self) -> bool {
+        let host = self.repository.split('/').next().unwrap_or_default();
+        self.plain_http.iter().any(|plain| plain == host)
+    }
+}
+
+/// The fields of the spec that shape the render, with AICR's version and image.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SpecInputs<'a> {
+    intent: &'a aicr_crds::vocabulary::Intent,
+    platform: &'a Option<aicr_crds::vocabulary::Platform>,
+    profile: &'a Option<String>,
+    criteria: &'a aicr_crds::runtime::Criteria,
+    placement: &'a aicr_crds::runtime::Placement,
+    configuration: &'a aicr_crds::runtime::Configuration,
+    overrides: &'a [aicr_crds::runtime::Override],
+    aicr: &'a AicrInstall,
+}
+
+/// Hash of what the person and the installation say.
+pub(crate) fn of_spec(spec: &ClusterRuntimeSpec, aicr: &AicrInstall) -> Digest {
+    hash(&SpecInputs {
+        intent: &spec.intent,
+        platform: &spec.platform,
+        profile: &spec.profile,
+        criteria: &spec.criteria,
+        placement: &spec.placement,
+        configuration: &spec.configuration,
+        overrides: &spec.overrides,
+        aicr,
+    })
+}
+
+/// Hash of all inputs: the spec's, and the snapshot by name, whatever it holds.
+pub(crate) fn of_render(spec: Digest, snapshot: &str) -> Digest {
+    hash(&(spec, snapshot))
+}
+
+/// Hash of any serialisable value; what we hash has no NaN and only string keys.
+pub(crate) fn hash<T: Serialize>(value: &T) -> Digest {
+    Digest::of_canonical(value).unwrap_or_else(|_| Digest::of(b"no canonical form"))
+}
+
+/// The `input` label of Jobs: the first 32 hex digits, since a label ends at 63.
+pub fn input_label(inputs: Digest) -> String {
+    inputs.prefix(32)
+}

@@ -1,0 +1,18 @@
+//! Inputs to plan: which stage is due, what its Job runs, and what its outcome means.
+
+mod args;
+mod discovery;
+mod inputs;
+mod jobs;
+mod next;
+pub mod snapshot;
+mod verdict;
+
+pub use args::upgrade_check;
+pub use discovery::{Group, Groups, NodeSeen};
+pub use inputs::{AicrInstall, Installation, input_label};
+pub(crate) use jobs::said;
+pub use jobs::{Class, Failure, JobPhase, JobSeen, RunState, StageRuns, run_state};
+pub(crate) use next::job_name;
+pub use next::{Credentials, MirrorSeen, Seen, next};
+pub use verdict::{JobPlan, MirrorPlan, Output, Stage, Verdict};

@@ -1,0 +1,51 @@
+//! The step in flight with its clocks: what `status.current` holds, found anew where it was lost.
+
+use aicr_crds::{
+    RuntimeRollout,
+    rollout::{CurrentStep, Step},
+};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::why::Halt;
+
+/// Time for a step whose `actionTimeout` cannot be read (the CRD's CEL forbids that).
+const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
+
+/// `status.current` of this step at `now`.
+///
+/// Where status was lost, or speaks of another step, its clocks start now. Halted time does not count: on release
+/// `timeoutFrom` is now.
+pub fn current(rollout: &RuntimeRollout, index: usize, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
+    let place = i32::try_from(index).unwrap_or(i32::MAX);
+    let stored = rollout.status.as_ref().and_then(|status| status.current.as_ref());
+    let known = stored.filter(|current| current.index == place && current.release == step.release).cloned();
+    let Some(mut current) = known else { return fresh(place, step, halt, now) };
+    if current.halted && halt.is_none() {
+        current.timeout_from = Time(now);
+        current.failing_since = None;
+    }
+    current.halted = halt.is_some();
+    current
+}
+
+fn fresh(index: i32, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
+    CurrentStep {
+        release: step.release.clone(),
+        index,
+        operation: step.operation,
+        started_at: Time(now),
+        timeout_from: Time(now),
+        observed: None,
+        halted: halt.is_some(),
+        refreshed_at: None,
+        sync_started_at: None,
+        terminated_at: None,
+        failing_since: None,
+    }
+}
+
+/// The rollout's action timeout.
+pub(super) fn action_timeout(rollout: &RuntimeRollout) -> SignedDuration {
+    aicr_crds::duration::parse(&rollout.spec.action_timeout).unwrap_or(DEFAULT_TIMEOUT)
+}

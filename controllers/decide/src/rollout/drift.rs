@@ -1,0 +1,144 @@
+//! The inventory: what differs between the Applications as approved, plus what the rollout itself did, and as they are.
+
+use std::{collections::BTreeSet, fmt};
+
+use aicr_crds::{
+    Digest,
+    application::{Application, Desired},
+    keys::{annotation, label},
+    rollout::{InventoryItem, Operation, Step},
+};
+
+use super::position::Position;
+use crate::seen::RolloutSeen;
+
+/// One difference, in the words of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The Application.
+    pub application: String,
+    /// What happened to it.
+    pub change: Change,
+}
+
+/// What happened to an Application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there.
+    Appeared,
+    /// It is not there any more.
+    Disappeared,
+    /// It has another UID.
+    Recreated,
+    /// Its annotation names another plan.
+    AtPlan(String),
+    /// Its source, values or destination changed.
+    Edited,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.application;
+        match &self.change {
+            Change::Appeared => write!(f, "{name} appeared"),
+            Change::Disappeared => write!(f, "{name} disappeared"),
+            Change::Recreated => write!(f, "{name} was recreated"),
+            Change::AtPlan(plan) => write!(f, "{name} is at plan {plan}"),
+            Change::Edited => write!(f, "{name} was edited"),
+        }
+    }
+}
+
+/// What an Application must be by now.
+struct Expectation<'a> {
+    uid: Option<&'a str>,
+    plan: Option<Digest>,
+    fingerprint: Option<Digest>,
+}
+
+/// Every difference, by name; the release whose step is in flight is judged by its step instead.
+pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen) -> Vec<Difference> {
+    let spec = &position.rollout.spec;
+    let in_flight = position.in_flight.map(|index| spec.steps[index].release.as_str());
+    let expected: BTreeSet<&str> = spec
+        .inventory
+        .iter()
+        .map(|item| item.application.as_str())
+        .chain(position.written.keys().map(String::as_str))
+        .collect();
+    let owned = position
+        .applications()
+        .iter()
+        .filter(|application| is_owned(application, &spec.runtime.uid))
+        .map(Application::name);
+    let names: BTreeSet<&str> = expected.iter().copied().chain(owned).filter(|name| Some(*name) != in_flight).collect();
+    names.into_iter().filter_map(|name| difference(name, position, seen)).collect()
+}
+
+/// Ours by label or by owner; one that lost only its label is an edit, not a disappearance.
+pub fn is_owned(application: &Application, runtime_uid: &str) -> bool {
+    application.label(label::MANAGED_BY) == Some(label::MANAGED_BY_VALUE)
+        || application.annotation(annotation::RUNTIME_UID) == Some(runtime_uid)
+}
+
+fn difference(name: &str, position: &Position<'_>, seen: &RolloutSeen) -> Option<Difference> {
+    let item = position.rollout.spec.inventory.iter().find(|item| item.application == name);
+    let step = position.steps().iter().find(|step| step.release == name);
+    let there = position.application(name);
+    let change = match (expectation(item, step, position, seen), there) {
+        (None, None) => None,
+        (None, Some(_)) => Some(Change::Appeared),
+        (Some(_), None) => Some(Change::Disappeared),
+        (Some(expected), Some(application)) => compared(&expected, application),
+    };
+    change.map(|change| Difference { application: name.to_owned(), change })
+}
+
+/// `None` where the Application must not be there (yet, or any more).
+fn expectation<'a>(
+    item: Option<&'a InventoryItem>,
+    step: Option<&Step>,
+    position: &'a Position<'_>,
+    seen: &RolloutSeen,
+) -> Option<Expectation<'a>> {
+    let listed = item.map(|item| Expectation {
+        uid: Some(&item.uid),
+        plan: item.plan_digest,
+        fingerprint: Some(item.fingerprint),
+    });
+    let Some((step, entry)) = step.and_then(|step| Some((step, position.entry(&step.release)?))) else { return listed };
+    match step.operation {
+        // Deleted by this rollout: gone is right, and still there is its step's affair.
+        Operation::Remove => position.application(&step.release).and(listed),
+        Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => {
+            let written = wanted(step, seen).map(|desired| desired.fingerprint());
+            Some(Expectation {
+                uid: Some(&entry.uid),
+                plan: position.rollout.spec.target_plan_digest,
+                fingerprint: written,
+            })
+        }
+    }
+}
+
+/// The Application that a step writes; `None` where the target cannot be read, which another gate says.
+pub(super) fn wanted(step: &Step, seen: &RolloutSeen) -> Option<Desired> {
+    let (plan, rollout, uid) = match &seen.target {
+        crate::seen::TargetSeen::Plan(stored) => (&stored.plan, "", ""),
+        crate::seen::TargetSeen::None | crate::seen::TargetSeen::Unfit(..) => return None,
+    };
+    Desired::new(&seen.settings.engine, plan.release(&step.release)?, plan.digest(), uid, rollout).ok()
+}
+
+fn compared(expected: &Expectation<'_>, application: &Application) -> Option<Change> {
+    if expected.uid.is_some_and(|uid| uid != application.uid()) {
+        return Some(Change::Recreated);
+    }
+    let plan = application.annotation(annotation::PLAN_DIGEST).and_then(|digest| digest.parse::<Digest>().ok());
+    if plan != expected.plan {
+        return Some(Change::AtPlan(plan.map_or_else(|| "none".to_owned(), |plan| plan.short())));
+    }
+    let edited = expected.fingerprint.is_some_and(|fingerprint| fingerprint != application.fingerprint);
+    let unlabelled = application.label(label::MANAGED_BY) != Some(label::MANAGED_BY_VALUE);
+    (edited || unlabelled).then_some(Change::Edited)
+}

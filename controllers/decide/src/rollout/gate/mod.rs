@@ -1,0 +1,83 @@
+//! The gates, in the order of `design/rules.md` section 3; the first that answers decides.
+//!
+//! None reads `status.phase`: begun, stalled, waiting and in flight are found anew from spec, Applications and `written`.
+
+mod approval;
+mod end;
+mod hold;
+
+pub use end::{is_stalled, is_unapproved};
+
+use aicr_crds::RuntimeRollout;
+use jiff::Timestamp;
+
+use super::{
+    position::Position,
+    step,
+    verdict::{ObjectRef, Verdict, Write},
+};
+use crate::seen::RolloutSeen;
+
+/// One gate: what it says, or nothing.
+pub type Gate = fn(&Position<'_>, &RolloutSeen, Timestamp) -> Option<Verdict>;
+
+/// All gates by name. It reads as the page does.
+pub const GATES: [(&str, Gate); 16] = [
+    ("ended", end::ended),
+    ("written by a newer operator", end::newer),
+    ("runtime gone", end::runtime_gone),
+    ("deadline passed", end::deadline),
+    ("revoked", end::revoked),
+    ("superseded", end::superseded),
+    ("approval expired", approval::expired),
+    ("step in flight", step::in_flight),
+    ("acknowledgement owed", approval::acknowledgement),
+    ("approval missing", approval::missing),
+    ("nothing left to start", end::complete),
+    ("held", hold::held),
+    ("inventory differs", hold::drift),
+    ("target unfit", hold::unfit),
+    ("next step", next_step),
+    ("validation", end::validation),
+];
+
+/// What a rollout does next, given everything that was seen. Exactly one thing.
+pub fn next(rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Verdict {
+    let position = Position::find(rollout, &seen.applications);
+    let verdict = first(&GATES, &position, seen, now);
+    match &verdict {
+        // What a Remove prepared and did not delete must not cascade after the end; nothing else keeps the outcome back.
+        Verdict::End(_, why) => match marked(&position) {
+            Some(on) => Verdict::Do(Write::WithdrawRemove { on }, why.clone()),
+            None => verdict,
+        },
+        Verdict::Do(..) | Verdict::Wait(..) => verdict,
+    }
+}
+
+/// The answer of the first gate that has one; the last one always has.
+fn first(gates: &[(&str, Gate)], position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Verdict {
+    gates
+        .iter()
+        .find_map(|(_, gate)| gate(position, seen, now))
+        .unwrap_or(Verdict::Wait(super::why::Why::ValidationUnavailable, None))
+}
+
+/// What the gates below this one would answer, for the gates that ask.
+fn below(name: &str, position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Verdict {
+    let from = GATES.iter().position(|(gate, _)| *gate == name).map_or(GATES.len(), |index| index + 1);
+    first(&GATES[from..], position, seen, now)
+}
+
+fn next_step(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
+    position.next.map(|index| step::start(position, seen, index))
+}
+
+fn marked(position: &Position<'_>) -> Option<ObjectRef> {
+    let mark = aicr_crds::keys::annotation::DELETE_ROLLOUT;
+    let marked = position
+        .applications()
+        .iter()
+        .find(|application| application.annotation(mark) == Some(position.name()) && !application.is_deleting());
+    marked.map(ObjectRef::of)
+}

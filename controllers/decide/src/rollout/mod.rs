@@ -1,0 +1,19 @@
+//! Rollout to outcome: the gates in their order, the step in flight, and why it waits.
+
+mod current;
+mod drift;
+mod gate;
+mod position;
+mod readiness;
+mod step;
+mod verdict;
+mod why;
+
+pub use current::current;
+pub use drift::{Change, Difference, is_owned};
+pub use gate::{GATES, Gate, is_stalled, is_unapproved, next};
+pub use position::{Position, written};
+pub use readiness::{Action, Expected, Observation, Readiness, readiness};
+pub(crate) use step::halt;
+pub use verdict::{ObjectRef, Verdict, Write};
+pub use why::{Halt, Hold, Outlook, Superseder, Why};

@@ -1,0 +1,55 @@
+//! What one rollout needs to know of the world around it.
+
+use aicr_crds::{ClusterRuntime, RuntimeRollout};
+
+use super::fitness;
+use crate::seen::{RolloutSeen, RuntimeFacts, RuntimeSeen, TargetSeen, World, age_key, outcome};
+
+impl World {
+    /// The world around one rollout of this runtime.
+    pub fn around(&self, rollout: &RuntimeRollout) -> RolloutSeen {
+        RolloutSeen {
+            settings: self.settings.clone(),
+            runtime: self.runtime_seen(rollout),
+            engine: self.engine,
+            resolution: self.resolution.state.clone(),
+            target: self.target_seen(rollout),
+            applications: self.applications.clone(),
+            unfinished: self.others(rollout),
+        }
+    }
+
+    fn runtime_seen(&self, rollout: &RuntimeRollout) -> RuntimeSeen {
+        if rollout.spec.runtime.uid != self.uid() {
+            return RuntimeSeen::Gone;
+        }
+        let ClusterRuntime { metadata, spec, .. } = &self.runtime;
+        RuntimeSeen::There(RuntimeFacts {
+            deleting: metadata.deletion_timestamp.as_ref().map(|_| spec.deletion_policy),
+            paused: spec.paused,
+            suspend_engine: spec.suspend_engine,
+            suspension_refused: false,
+            new_token: self.new_token(),
+            target: self.target(),
+        })
+    }
+
+    fn target_seen(&self, rollout: &RuntimeRollout) -> TargetSeen {
+        let Some(digest) = rollout.spec.target_plan_digest else { return TargetSeen::None };
+        match fitness(self, digest, rollout.spec.validation) {
+            Ok(stored) => TargetSeen::Plan(Box::new(stored.clone())),
+            Err((reason, message)) => TargetSeen::Unfit(reason, message),
+        }
+    }
+
+    fn others(&self, rollout: &RuntimeRollout) -> Vec<(jiff::Timestamp, String)> {
+        let other = |candidate: &&RuntimeRollout| {
+            outcome(candidate).is_none() && candidate.metadata.name != rollout.metadata.name
+        };
+        let keyed = |candidate: &RuntimeRollout| {
+            let (created, _, name) = age_key(candidate);
+            Some((created?, name))
+        };
+        self.rollouts.iter().filter(other).filter_map(keyed).collect()
+    }
+}

@@ -1,0 +1,239 @@
+//! The readiness rule: its table, and the ways in which Argo CD's status lies.
+
+use aicr_crds::{
+    application::{Application, Desired},
+    keys::annotation,
+    reason::StepReason,
+};
+use aicr_decide::rollout::{Action, Expected, Observation, Outlook, Readiness, readiness};
+use jiff::{SignedDuration, Timestamp};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::sim::{argo, engine, plans::plan};
+
+const START: &str = "2026-11-29T12:00:00Z";
+
+fn at(seconds: i64) -> Timestamp {
+    START.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
+}
+
+fn desired() -> Desired {
+    let stored = plan("gpu-operator=1", "r", at(0));
+    Desired::new(
+        &engine(),
+        stored.plan.release("gpu-operator").unwrap(),
+        stored.plan.digest(),
+        "uid-runtime",
+        "rollout-1",
+    )
+    .unwrap()
+}
+
+fn expected() -> Expected {
+    Expected {
+        uid: Some("uid-app".into()),
+        fingerprint: desired().fingerprint(),
+        since: at(0),
+        refreshed_at: None,
+        sync_started_at: None,
+        terminated_at: None,
+        terminate_after: at(900),
+        sync_of: None,
+    }
+}
+
+/// Written at second 0, settled by Argo CD at second 3.
+fn settled() -> Value {
+    let mut application = desired().body(Some("uid-app"));
+    argo::settles(&mut application, at(3));
+    application
+}
+
+fn judge(application: &Value, expected: &Expected, second: i64) -> Readiness {
+    readiness(&serde_json::from_value::<Application>(application.clone()).unwrap(), expected, at(second))
+}
+
+fn observed(application: &Value, second: i64) -> Observation {
+    match judge(application, &expected(), second) {
+        Readiness::NotReady(observation) => observation,
+        Readiness::Ready => panic!("ready"),
+    }
+}
+
+#[test]
+fn all_ten_points_together_are_ready() {
+    assert_eq!(judge(&settled(), &expected(), 4), Readiness::Ready);
+}
+
+#[rstest]
+#[case::deleting("/metadata/deletionTimestamp", json!(START), StepReason::Deleting)]
+#[case::recreated("/metadata/uid", json!("uid-other"), StepReason::SpecDrifted)]
+#[case::edited("/spec/source/helm/values", json!("x: 1\n"), StepReason::SpecDrifted)]
+#[case::sources("/spec/sources", json!([{"repoURL": "x"}]), StepReason::SpecDrifted)]
+#[case::not_compared("/status/sync/comparedTo/source/targetRevision", json!("sha256:old"), StepReason::WaitingForComparison)]
+#[case::out_of_sync("/status/sync/status", json!("OutOfSync"), StepReason::OutOfSync)]
+#[case::unknown("/status/sync/status", json!("Unknown"), StepReason::WaitingForComparison)]
+#[case::refused("/status/conditions", json!([{"type": "InvalidSpecError", "message": "no project"}]), StepReason::SpecRefused)]
+#[case::credentials("/status/conditions", json!([{"type": "ComparisonError", "message": "401 Unauthorized"}]), StepReason::RegistryCredentials)]
+#[case::schema("/status/conditions", json!([{"type": "ComparisonError", "message": "field not declared in schema"}]), StepReason::DiffSchema)]
+#[case::render("/status/conditions", json!([{"type": "ComparisonError", "message": "render"}]), StepReason::ComparisonError)]
+#[case::excluded("/status/conditions", json!([{"type": "ExcludedResourceWarning", "message": "Lease"}]), StepReason::NotAllApplied)]
+#[case::about_to_run("/operation", json!({"sync": {}}), StepReason::SyncRunning)]
+#[case::old_evidence("/status/reconciledAt", json!("2026-11-29T11:59:59Z"), StepReason::WaitingForComparison)]
+#[case::progressing("/status/health/status", json!("Progressing"), StepReason::HealthProgressing)]
+#[case::degraded("/status/health/status", json!("Degraded"), StepReason::HealthDegraded)]
+#[case::missing("/status/health/status", json!("Missing"), StepReason::HealthMissing)]
+#[case::no_health("/status/health", json!({}), StepReason::HealthUnknown)]
+fn each_point_alone_keeps_it_from_being_ready(#[case] path: &str, #[case] value: Value, #[case] reason: StepReason) {
+    let mut application = settled();
+    let (parent, key) = path.rsplit_once('/').unwrap();
+    application.pointer_mut(parent).unwrap()[key] = value;
+    assert_eq!(observed(&application, 4).reason, reason);
+}
+
+#[test]
+fn a_warning_that_says_nothing_about_the_release_does_not_count() {
+    let mut application = settled();
+    application["status"]["conditions"] = json!([{"type": "OrphanedResourceWarning", "message": "x"}]);
+    assert_eq!(judge(&application, &expected(), 4), Readiness::Ready);
+}
+
+/// B08: only an operation that did not fail for this source, with `Synced`, can be ready.
+#[rstest]
+fn the_last_operation_and_the_present_sync_status_are_told_apart(
+    #[values("Succeeded", "Failed", "none")] phase: &str,
+    #[values("Synced", "OutOfSync", "Unknown")] sync: &str,
+    #[values(true, false)] ours: bool,
+) {
+    let mut application = settled();
+    application["status"]["sync"]["status"] = json!(sync);
+    if phase == "none" {
+        application["status"].as_object_mut().unwrap().remove("operationState");
+    } else {
+        let state = &mut application["status"]["operationState"];
+        state["phase"] = json!(phase);
+        if !ours {
+            state["operation"]["sync"]["source"]["targetRevision"] = json!("sha256:other");
+        }
+    }
+    let ready = sync == "Synced" && !(phase == "Failed" && ours);
+    assert_eq!(judge(&application, &expected(), 4) == Readiness::Ready, ready, "{phase} {sync} ours={ours}");
+}
+
+/// B01: a final operation without a result, and no word of it.
+#[test]
+fn a_wedged_engine_is_helped_once_and_then_named() {
+    let mut application = settled();
+    application["status"]["sync"]["status"] = json!("OutOfSync");
+    application["status"]["operationState"] = json!({"phase": "Succeeded", "startedAt": START, "operation": {}});
+    assert_eq!(
+        (observed(&application, 60).reason, observed(&application, 60).action),
+        (StepReason::EngineWedged, None)
+    );
+    assert_eq!(observed(&application, 120).action, Some(Action::Sync));
+    let helped = Expected { sync_started_at: Some(at(120)), ..expected() };
+    let Readiness::NotReady(again) = judge(&application, &helped, 241) else { panic!("ready") };
+    assert_eq!((again.reason, again.outlook, again.action), (StepReason::EngineWedged, Outlook::Hopeless, None));
+    assert!(again.detail.contains("start a sync in Argo CD"), "{}", again.detail);
+}
+
+/// B02: an operation for other content never decides, is named, and is terminated once after the bound.
+#[test]
+fn an_operation_for_other_content_is_waited_for_and_then_terminated_once() {
+    let mut application = settled();
+    let state = &mut application["status"]["operationState"];
+    state["phase"] = json!("Running");
+    state["operation"]["sync"]["source"]["targetRevision"] = json!("sha256:old");
+    (state["retryCount"], state["message"]) = (json!(3), json!("one or more objects failed"));
+    let early = observed(&application, 899);
+    assert_eq!((early.reason, early.action), (StepReason::OtherOperation, None));
+    assert!(early.detail.contains("retry 3") && early.detail.contains("objects failed"), "{}", early.detail);
+    assert_eq!(observed(&application, 900).action, Some(Action::Terminate));
+    let told = Expected { terminated_at: Some(at(900)), ..expected() };
+    let Readiness::NotReady(after) = judge(&application, &told, 901) else { panic!("ready") };
+    assert_eq!(after.action, None);
+}
+
+/// B03: right after an operation ended, health is still from before it.
+#[test]
+fn health_from_before_the_operation_ended_does_not_count() {
+    let mut application = settled();
+    application["status"]["operationState"]["finishedAt"] = json!(at(6));
+    let stale = observed(&application, 20);
+    assert_eq!((stale.reason, stale.action), (StepReason::WaitingForComparison, Some(Action::Refresh)));
+    application["metadata"]["annotations"][annotation::ARGO_REFRESH] = json!("normal");
+    assert_eq!(observed(&application, 21).action, None, "asked for already");
+    argo::compared(&mut application);
+    application["status"]["reconciledAt"] = json!(at(6));
+    argo::health(&mut application, "Progressing");
+    assert_eq!(observed(&application, 22).reason, StepReason::HealthProgressing);
+    argo::health(&mut application, "Healthy");
+    assert_eq!(judge(&application, &expected(), 23), Readiness::Ready);
+}
+
+/// B10, second half: running and finished at the same time, with no retry in sight.
+#[test]
+fn a_running_operation_that_finished_long_ago_is_wedged() {
+    let mut application = settled();
+    application["status"]["operationState"]["phase"] = json!("Running");
+    application["status"]["operationState"]["finishedAt"] = json!(at(10));
+    assert_eq!(observed(&application, 60).reason, StepReason::SyncRetrying);
+    let wedged = observed(&application, 10 + 20 * 60);
+    assert_eq!((wedged.reason, wedged.outlook), (StepReason::EngineWedged, Outlook::Hopeless));
+}
+
+#[test]
+fn a_comparison_that_was_asked_for_proves_freshness_without_clocks() {
+    let mut application = settled();
+    // Argo CD's clock is ten minutes behind ours.
+    application["status"]["reconciledAt"] = json!(at(-600));
+    application["status"]["operationState"]["finishedAt"] = json!(at(-601));
+    assert_eq!(observed(&application, 10).action, Some(Action::Refresh));
+    let asked = Expected { refreshed_at: Some(at(10)), ..expected() };
+    application["metadata"]["annotations"][annotation::ARGO_REFRESH] = json!("normal");
+    assert_ne!(judge(&application, &asked, 11), Readiness::Ready, "not compared yet");
+    argo::compared(&mut application);
+    assert_eq!(judge(&application, &asked, 12), Readiness::Ready);
+}
+
+/// A33: Argo CD never syncs the same content again after a failure; a retry starts the sync itself, once.
+#[test]
+fn content_that_failed_before_this_step_is_synced_again_once() {
+    let mut application = settled();
+    argo::fails(&mut application, at(-60), "boom");
+    application["status"]["reconciledAt"] = json!(at(3));
+    let before = observed(&application, 5);
+    assert_eq!(
+        (before.reason, before.action, before.outlook),
+        (StepReason::SyncFailed, Some(Action::Sync), Outlook::Open)
+    );
+    argo::fails(&mut application, at(30), "boom");
+    let again = observed(&application, 31);
+    assert_eq!((again.reason, again.action, again.outlook), (StepReason::SyncFailed, None, Outlook::Hopeless));
+}
+
+#[test]
+fn a_failed_hook_on_a_synced_release_fails_it() {
+    let mut application = settled();
+    application["status"]["operationState"]["phase"] = json!("Failed");
+    application["status"]["operationState"]["syncResult"]["resources"] = json!([{"kind": "Job", "namespace": "gpu-operator", "name": "gate", "hookPhase": "Failed", "message": "backoff limit"}]);
+    let hook = observed(&application, 10);
+    assert_eq!(hook.reason, StepReason::HookFailed);
+    assert!(hook.detail.contains("Job gpu-operator/gate: backoff limit"), "{}", hook.detail);
+}
+
+#[test]
+fn a_verify_is_ready_only_after_its_own_sync() {
+    let verify = Expected { sync_of: Some("rollout-1".into()), ..expected() };
+    let Readiness::NotReady(due) = judge(&settled(), &verify, 5) else { panic!("ready") };
+    assert_eq!(due.action, Some(Action::Sync));
+    let started = Expected { sync_started_at: Some(at(5)), ..verify };
+    assert_ne!(judge(&settled(), &started, 6), Readiness::Ready, "an older view");
+    let mut application = settled();
+    application["operation"] =
+        json!({"sync": {}, "info": [{"name": aicr_crds::application::ROLLOUT_INFO, "value": "rollout-1"}]});
+    assert_ne!(judge(&application, &started, 7), Readiness::Ready);
+    argo::settles(&mut application, at(8));
+    assert_eq!(judge(&application, &started, 9), Readiness::Ready);
+}

@@ -1,0 +1,83 @@
+//! The demo's rollout: waited for, approved, followed.
+
+use std::process::Command;
+use std::time::Duration;
+
+use aicr_lab::wait::{self, Seen};
+use aicr_lab::{Lab, command};
+
+use crate::binaries;
+use crate::error::XtaskError;
+
+/// Discovery, recipe, render, mirror, plan and assessment, with their images pulled.
+const UNTIL_THERE: Duration = Duration::from_mins(15);
+/// Every release applied and ready.
+const UNTIL_DONE: Duration = Duration::from_mins(30);
+/// Who approves in the demo.
+const APPROVER: &str = "alice";
+const APPROVERS: &str = "aicr-approvers";
+
+/// Waits for a rollout and returns its name.
+pub(crate) fn wait_for_one(lab: &Lab) -> Result<String, XtaskError> {
+    let name = wait::until("a rollout", UNTIL_THERE, || {
+        let names = lab.kubectl(&["get", "runtimerollouts", "-o", "jsonpath={.items[*].metadata.name}"]);
+        match names.as_deref().map(|names| names.split_whitespace().next()) {
+            Ok(Some(name)) => Seen::Ready(name.to_owned()),
+            Ok(None) => Seen::NotYet(runtime(lab)),
+            Err(error) => Seen::NotYet(error.to_string()),
+        }
+    })?;
+    eprintln!("demo: rollout {name}");
+    Ok(name)
+}
+
+/// Approves as the sample approver, with the plugin as a person would.
+pub(crate) fn approve(lab: &Lab, name: &str) -> Result<(), XtaskError> {
+    let kubeconfig = lab.user_kubeconfig(APPROVER, &[APPROVERS])?;
+    let mut plugin = Command::new(binaries::binary("kubectl-aicr")?);
+    plugin.args(["approve", name, "--yes", "--reason", "the demo, run with --yes"]).env("KUBECONFIG", kubeconfig);
+    command::shown(&mut plugin).map_err(XtaskError::command("approve the rollout"))
+}
+
+/// Shows each change of phase and step until the rollout has ended.
+pub(crate) fn follow(lab: &Lab, name: &str) -> Result<(), XtaskError> {
+    let path = "jsonpath={.status.phase} {.status.step}";
+    let mut shown = String::new();
+    wait::until(&format!("the end of {name}"), UNTIL_DONE, || {
+        let seen = match lab.kubectl(&["get", "runtimerollout", name, "-o", path]) {
+            Ok(seen) => seen,
+            Err(error) => return Seen::NotYet(error.to_string()),
+        };
+        if seen != shown {
+            eprintln!("demo: {name}: {seen}");
+            shown.clone_from(&seen);
+        }
+        match seen.split_whitespace().next() {
+            Some("Succeeded") => Seen::Ready(()),
+            Some("Failed" | "Expired" | "Revoked" | "Superseded" | "Orphaned") => Seen::Never(seen),
+            Some(_) | None => Seen::NotYet(seen),
+        }
+    })?;
+    Ok(())
+}
+
+/// Prints the three commands to go on with.
+pub(crate) fn tell_how_to_go_on(lab: &Lab, name: &str) -> Result<(), XtaskError> {
+    let kubeconfig = lab.user_kubeconfig(APPROVER, &[APPROVERS])?;
+    eprintln!("\nThe rollout waits for approval. Go on with:");
+    eprintln!(
+        "export KUBECONFIG={} PATH={}:{}:$PATH",
+        kubeconfig.display(),
+        binaries::folder().display(),
+        lab.layout().bin().display()
+    );
+    eprintln!("kubectl aicr describe {name}");
+    eprintln!("kubectl aicr approve {name} --reason 'I have read it'");
+    Ok(())
+}
+
+/// What the runtime says of itself, for whoever waits.
+fn runtime(lab: &Lab) -> String {
+    let path = "jsonpath={range .items[*].status.conditions[*]}{.type}={.status}({.reason}) {end}";
+    lab.kubectl(&["get", "clusterruntimes", "-o", path]).unwrap_or_else(|error| error.to_string())
+}

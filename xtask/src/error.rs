@@ -1,0 +1,51 @@
+//! Why a command of the workspace failed.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use aicr_lab::LabError;
+use aicr_lab::command::CommandError;
+use aicr_lab::parts::PartsError;
+use aicr_lab::preflight::PreflightError;
+use thiserror::Error;
+
+/// A command of the workspace that failed.
+#[derive(Debug, Error)]
+pub(crate) enum XtaskError {
+    #[error("watch for Ctrl-C")]
+    Handler(#[source] ctrlc::Error),
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    #[error(transparent)]
+    Parts(#[from] PartsError),
+    #[error("{act}")]
+    Command {
+        act: &'static str,
+        #[source]
+        source: CommandError,
+    },
+    #[error("{} is missing", path.display())]
+    Missing { path: PathBuf },
+    #[error(transparent)]
+    Wait(#[from] aicr_lab::wait::WaitError),
+    #[error("failed: {}", stages.join(", "))]
+    Stages { stages: Vec<String> },
+}
+
+impl XtaskError {
+    pub(crate) fn command(act: &'static str) -> impl FnOnce(CommandError) -> Self {
+        move |source| Self::Command { act, source }
+    }
+}
+
+/// Prints the error and its causes, one a line.
+pub(crate) fn tell(error: &dyn Error) {
+    eprintln!("error: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        eprintln!("  because: {error}");
+        cause = error.source();
+    }
+}

@@ -1,0 +1,108 @@
+//! The workspace's own commands: parts, up, down, test, demo, images, crds.
+
+mod binaries;
+mod demo;
+mod error;
+mod images;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+use aicr_lab::{Lab, Options, interrupt};
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::error::XtaskError;
+
+/// Exit code after Ctrl-C or SIGTERM, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "The workspace's own commands")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Install packages and build the real parts that are missing (cached outside the checkout).
+    Parts {
+        /// Only say what there is and where.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Bring up the real parts: a cluster with one node, a registry, Argo CD.
+    Up {
+        /// Only etcd, API server and controller manager.
+        #[arg(long, value_enum, default_value_t = UpKind::Whole)]
+        kind: UpKind,
+    },
+    /// Take down whatever is up or left over.
+    Down,
+    /// Run what CI runs, cheapest first.
+    Test {
+        /// Only this floor.
+        #[arg(long, value_enum)]
+        floor: Option<test::Floor>,
+    },
+    /// From nothing to a rollout on real parts.
+    Demo {
+        /// Approve as the sample approver and follow the rollout to its end.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Build the operator's and the stand-in's images and push them to the registry that is up.
+    Images,
+    /// Write the generated files (CRDs, tables).
+    Crds {
+        /// Change nothing; fail when a file differs from the types.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum UpKind {
+    Whole,
+    ControlPlane,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = ctrlc::set_handler(interrupt::request).map_err(XtaskError::Handler).and_then(|()| run(&args.command));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error::tell(&error);
+            if interrupt::requested() { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<(), XtaskError> {
+    match command {
+        Command::Parts { list: true } => setup::list_parts(),
+        Command::Parts { list: false } => setup::parts().map(drop),
+        Command::Up { kind } => up(*kind),
+        Command::Down => Ok(aicr_lab::down()?),
+        Command::Test { floor } => test::run(*floor),
+        Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
+        Command::Images => images::push_all(&Lab::attach()?).map(drop),
+        Command::Crds { check } => binaries::crds(if *check { binaries::Crds::Check } else { binaries::Crds::Write }),
+    }
+}
+
+fn up(kind: UpKind) -> Result<(), XtaskError> {
+    aicr_lab::preflight::no_lab()?;
+    setup::parts()?;
+    let options = match kind {
+        UpKind::Whole => Options::whole(),
+        UpKind::ControlPlane => Options::control_plane_only(),
+    };
+    let lab = Lab::up(&options.detached())?;
+    eprintln!("export KUBECONFIG={}", lab.layout().admin_kubeconfig().display());
+    eprintln!("export PATH={}:$PATH", lab.layout().bin().display());
+    eprintln!("cargo xtask down");
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Everything CI runs, in order of price, with the time of each stage.
+
+use std::process::Command;
+use std::time::Instant;
+
+use aicr_lab::parts::Parts;
+use aicr_lab::{command, interrupt, parts_cache, preflight, workspace};
+use clap::ValueEnum;
+
+use crate::binaries::{self, Crds};
+use crate::error::{self, XtaskError};
+use crate::setup;
+
+/// How much a test needs around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Floor {
+    /// Nothing: style, lints, generated files, licences, unit tests, the chart's lint.
+    Unit,
+    /// A real API server.
+    Api,
+    /// All real parts.
+    Whole,
+}
+
+/// One thing that is run.
+struct Stage {
+    name: &'static str,
+    floor: Floor,
+    run: fn(&Parts) -> Result<(), XtaskError>,
+}
+
+/// The list, cheapest first. To add a stage, add a row.
+const STAGES: [Stage; 9] = [
+    Stage { name: "fmt", floor: Floor::Unit, run: fmt },
+    Stage { name: "clippy", floor: Floor::Unit, run: clippy },
+    Stage { name: "generated files", floor: Floor::Unit, run: generated },
+    Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
+    Stage { name: "unit tests", floor: Floor::Unit, run: unit },
+    Stage { name: "helm lint", floor: Floor::Unit, run: helm_lint },
+    Stage { name: "binaries", floor: Floor::Api, run: build },
+    Stage { name: "API floor", floor: Floor::Api, run: api },
+    Stage { name: "whole floor", floor: Floor::Whole, run: whole },
+];
+
+/// Runs the stages of a floor, or all. After a failed one the others of its floor still run, the dearer floors do not;
+/// the last line names what failed.
+pub(crate) fn run(floor: Option<Floor>) -> Result<(), XtaskError> {
+    preflight::no_lab()?;
+    let parts = setup::parts()?;
+    let mut failed = Vec::new();
+    let mut times = Vec::new();
+    let mut failed_floor = None;
+    for stage in STAGES.iter().filter(|stage| floor.is_none_or(|floor| is_wanted(stage, floor))) {
+        if failed_floor.is_some_and(|failed| failed != stage.floor) {
+            times.push(format!("{:>16}          -    not run", stage.name));
+            continue;
+        }
+        eprintln!("\n=== {}", stage.name);
+        let start = Instant::now();
+        let outcome = (stage.run)(&parts);
+        let seconds = start.elapsed().as_secs_f64();
+        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+        eprintln!("=== {}: {word} ({seconds:.1} s)", stage.name);
+        times.push(format!("{:>16} {seconds:>8.1} s  {word}", stage.name));
+        if let Err(error) = outcome {
+            error::tell(&error);
+            failed.push(stage.name.to_owned());
+            failed_floor = Some(stage.floor);
+        }
+        if interrupt::requested() {
+            break;
+        }
+    }
+    // Also after an interruption: a test's lab outlives a test process that was killed.
+    if let Err(error) = aicr_lab::down() {
+        error::tell(&error);
+        failed.push("down".to_owned());
+    }
+    eprintln!("\n{}", times.join("\n"));
+    if failed.is_empty() {
+        eprintln!("all stages passed");
+        return Ok(());
+    }
+    Err(XtaskError::Stages { stages: failed })
+}
+
+/// The whole floor needs the binaries too.
+fn is_wanted(stage: &Stage, floor: Floor) -> bool {
+    stage.floor == floor || (stage.name == "binaries" && floor == Floor::Whole)
+}
+
+fn fmt(_: &Parts) -> Result<(), XtaskError> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["fmt", "--all", "--check"]).current_dir(workspace());
+    command::shown(&mut cargo).map_err(XtaskError::command("cargo fmt --check"))
+}
+
+fn clippy(_: &Parts) -> Result<(), XtaskError> {
+    let mut cargo = binaries::cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    command::shown(&mut cargo).map_err(XtaskError::command("cargo clippy"))
+}
+
+fn generated(_: &Parts) -> Result<(), XtaskError> {
+    binaries::crds(Crds::Check)
+}
+
+/// The advisories' database lies on a host that a sandbox does not reach; a public CI asks it.
+fn deny(parts: &Parts) -> Result<(), XtaskError> {
+    let root = parts_cache().join(format!("cargo-deny-{}", parts.cargo_deny()));
+    let program = root.join("bin/cargo-deny");
+    if !program.is_file() {
+        let mut install = Command::new("cargo");
+        install
+            .args(["install", "--locked", "--quiet", &format!("cargo-deny@{}", parts.cargo_deny()), "--root"])
+            .arg(&root);
+        // Not the checkout's target folder, and not its flags.
+        install.current_dir(parts_cache()).env_remove("CARGO_TARGET_DIR").env("CARGO_INCREMENTAL", "0");
+        command::shown(&mut install).map_err(XtaskError::command("install cargo-deny"))?;
+    }
+    let mut deny = Command::new(program);
+    deny.args(["--log-level", "error", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
+    deny.current_dir(workspace());
+    command::shown(&mut deny).map_err(XtaskError::command("cargo-deny check bans licenses sources"))
+}
+
+fn unit(_: &Parts) -> Result<(), XtaskError> {
+    let mut cargo = binaries::cargo(&["test", "--workspace", "--exclude", "aicr-tests"]);
+    command::shown(&mut cargo).map_err(XtaskError::command("unit tests"))
+}
+
+/// With each set of values that the chart is tried with: it needs some, so its defaults alone do not pass.
+fn helm_lint(parts: &Parts) -> Result<(), XtaskError> {
+    let chart = workspace().join("charts/aicr-operator");
+    let folder = chart.join("ci");
+    let Ok(values) = std::fs::read_dir(&folder) else { return Err(XtaskError::Missing { path: folder }) };
+    let values: Vec<_> = values.flatten().map(|entry| entry.path()).collect();
+    for helm in ["helm3", "helm4"] {
+        for values in &values {
+            let mut lint = Command::new(parts.built(helm)?.binary());
+            lint.args(["lint", "--strict", "--values"]).arg(values).arg(&chart);
+            command::output(&mut lint).map_err(XtaskError::command("helm lint --strict"))?;
+        }
+    }
+    eprintln!("linted with Helm 3 and 4, {} sets of values", values.len());
+    if values.is_empty() { Err(XtaskError::Missing { path: folder }) } else { Ok(()) }
+}
+
+fn build(_: &Parts) -> Result<(), XtaskError> {
+    binaries::build()
+}
+
+fn api(_: &Parts) -> Result<(), XtaskError> {
+    floor_tests("api")
+}
+
+fn whole(_: &Parts) -> Result<(), XtaskError> {
+    floor_tests("whole")
+}
+
+/// One lab at a time, so one test at a time.
+fn floor_tests(binary: &str) -> Result<(), XtaskError> {
+    let mut cargo = binaries::cargo(&["test", "-p", "aicr-tests", "--test", binary, "--", "--test-threads=1"]);
+    cargo.env("AICR_BIN_DIR", binaries::folder());
+    command::shown(&mut cargo).map_err(XtaskError::command("tests on real parts"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_stand_in_order_of_price() {
+        let rank = |floor: Floor| match floor {
+            Floor::Unit => 0,
+            Floor::Api => 1,
+            Floor::Whole => 2,
+        };
+        assert!(STAGES.windows(2).all(|pair| rank(pair[0].floor) <= rank(pair[1].floor)));
+    }
+
+    #[test]
+    fn each_floor_on_real_parts_builds_the_binaries_first() {
+        for floor in [Floor::Api, Floor::Whole] {
+            let wanted: Vec<_> =
+                STAGES.iter().filter(|stage| is_wanted(stage, floor)).map(|stage| stage.name).collect();
+            assert_eq!(wanted.len(), 2);
+            assert_eq!(wanted[0], "binaries");
+        }
+    }
+}
