@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use aicr_lab::product::Product;
 use aicr_lab::{command, workspace};
 
 use crate::error::XtaskError;
@@ -35,18 +36,32 @@ pub(crate) fn build() -> Result<(), XtaskError> {
     command::shown(&mut cargo(&["build", "--workspace", "--bins"])).map_err(XtaskError::command("build the binaries"))
 }
 
+/// Builds every binary and every test, with the features that all of them together ask for: built once for all stages.
+pub(crate) fn build_all() -> Result<(), XtaskError> {
+    let mut build = cargo(&["build", "--workspace", "--all-targets"]);
+    command::shown(&mut build).map_err(XtaskError::command("build binaries and tests"))
+}
+
+/// The product of these binaries.
+pub(crate) fn product() -> Product {
+    Product::new(folder())
+}
+
 /// The built binary of that name.
 pub(crate) fn binary(name: &str) -> Result<PathBuf, XtaskError> {
     let path = folder().join(name);
     if path.is_file() { Ok(path) } else { Err(XtaskError::Missing { path }) }
 }
 
-/// Runs the generator of CRDs and tables.
+/// Runs the generator of CRDs and tables, built already.
 pub(crate) fn crds(how: Crds) -> Result<(), XtaskError> {
-    let mut words = vec!["run", "--bin", "crdgen"];
+    let mut crdgen = Command::new(binary("crdgen")?);
+    crdgen.current_dir(workspace());
     match how {
         Crds::Write => {}
-        Crds::Check => words.extend(["--", "--check"]),
+        Crds::Check => {
+            crdgen.arg("--check");
+        }
     }
-    command::shown(&mut cargo(&words)).map_err(XtaskError::command("run crdgen"))
+    command::shown(&mut crdgen).map_err(XtaskError::command("run crdgen"))
 }

@@ -3,7 +3,6 @@
 mod binaries;
 mod demo;
 mod error;
-mod images;
 mod setup;
 mod test;
 
@@ -88,9 +87,20 @@ fn run(command: &Command) -> Result<(), XtaskError> {
         Command::Down => Ok(aicr_lab::down()?),
         Command::Test { floor } => test::run(*floor),
         Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
-        Command::Images => images::push_all(&Lab::attach()?).map(drop),
-        Command::Crds { check } => binaries::crds(if *check { binaries::Crds::Check } else { binaries::Crds::Write }),
+        Command::Images => images(&Lab::attach()?),
+        Command::Crds { check } => {
+            binaries::build()?;
+            binaries::crds(if *check { binaries::Crds::Check } else { binaries::Crds::Write })
+        }
     }
+}
+
+fn images(lab: &Lab) -> Result<(), XtaskError> {
+    binaries::build()?;
+    let pushed = binaries::product().push_all(lab)?;
+    eprintln!("images: {}", pushed.operator);
+    pushed.aicr.iter().for_each(|(version, reference)| eprintln!("images: {reference} ({version})"));
+    Ok(())
 }
 
 fn up(kind: UpKind) -> Result<(), XtaskError> {

@@ -29,15 +29,18 @@ struct Stage {
     run: fn(&Parts) -> Result<(), XtaskError>,
 }
 
+/// The stage that every later one needs.
+const BUILD: &str = "binaries and tests";
+
 /// The list, cheapest first. To add a stage, add a row.
 const STAGES: [Stage; 9] = [
     Stage { name: "fmt", floor: Floor::Unit, run: fmt },
     Stage { name: "clippy", floor: Floor::Unit, run: clippy },
-    Stage { name: "generated files", floor: Floor::Unit, run: generated },
     Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
-    Stage { name: "unit tests", floor: Floor::Unit, run: unit },
     Stage { name: "helm lint", floor: Floor::Unit, run: helm_lint },
-    Stage { name: "binaries", floor: Floor::Api, run: build },
+    Stage { name: BUILD, floor: Floor::Unit, run: build },
+    Stage { name: "generated files", floor: Floor::Unit, run: generated },
+    Stage { name: "unit tests", floor: Floor::Unit, run: unit },
     Stage { name: "API floor", floor: Floor::Api, run: api },
     Stage { name: "whole floor", floor: Floor::Whole, run: whole },
 ];
@@ -84,9 +87,9 @@ pub(crate) fn run(floor: Option<Floor>) -> Result<(), XtaskError> {
     Err(XtaskError::Stages { stages: failed })
 }
 
-/// The whole floor needs the binaries too.
+/// Every floor needs what is built.
 fn is_wanted(stage: &Stage, floor: Floor) -> bool {
-    stage.floor == floor || (stage.name == "binaries" && floor == Floor::Whole)
+    stage.floor == floor || stage.name == BUILD
 }
 
 fn fmt(_: &Parts) -> Result<(), XtaskError> {
@@ -124,7 +127,7 @@ fn deny(parts: &Parts) -> Result<(), XtaskError> {
 }
 
 fn unit(_: &Parts) -> Result<(), XtaskError> {
-    let mut cargo = binaries::cargo(&["test", "--workspace", "--exclude", "aicr-tests"]);
+    let mut cargo = binaries::cargo(&["test", "--workspace"]);
     command::shown(&mut cargo).map_err(XtaskError::command("unit tests"))
 }
 
@@ -146,7 +149,7 @@ fn helm_lint(parts: &Parts) -> Result<(), XtaskError> {
 }
 
 fn build(_: &Parts) -> Result<(), XtaskError> {
-    binaries::build()
+    binaries::build_all()
 }
 
 fn api(_: &Parts) -> Result<(), XtaskError> {
@@ -159,7 +162,7 @@ fn whole(_: &Parts) -> Result<(), XtaskError> {
 
 /// One lab at a time, so one test at a time.
 fn floor_tests(binary: &str) -> Result<(), XtaskError> {
-    let mut cargo = binaries::cargo(&["test", "-p", "aicr-tests", "--test", binary, "--", "--test-threads=1"]);
+    let mut cargo = binaries::cargo(&["test", "--workspace", "--test", binary, "--", "--test-threads=1"]);
     cargo.env("AICR_BIN_DIR", binaries::folder());
     command::shown(&mut cargo).map_err(XtaskError::command("tests on real parts"))
 }
@@ -184,7 +187,7 @@ mod tests {
             let wanted: Vec<_> =
                 STAGES.iter().filter(|stage| is_wanted(stage, floor)).map(|stage| stage.name).collect();
             assert_eq!(wanted.len(), 2);
-            assert_eq!(wanted[0], "binaries");
+            assert_eq!(wanted[0], BUILD);
         }
     }
 }

@@ -55,6 +55,15 @@ pub enum LabError {
         /// The names there are.
         known: String,
     },
+    /// A file or image that should be there is not.
+    #[error("{} is missing", path.display())]
+    Missing {
+        /// What.
+        path: PathBuf,
+    },
+    /// The folder of the binaries is not known.
+    #[error("AICR_BIN_DIR is not set; run the tests with `cargo xtask test`")]
+    NoBinaries,
     /// There is no lab to attach to.
     #[error("no lab is up; start one with `cargo xtask up`")]
     NoLab,

@@ -29,6 +29,7 @@ pub mod parts;
 mod pki;
 pub mod preflight;
 mod process;
+pub mod product;
 mod run;
 mod state;
 mod sysctl;

@@ -1,12 +1,13 @@
 //! From nothing to a rollout on real parts, step by step.
 
-mod install;
 mod rollout;
 
+use aicr_lab::product::Release;
 use aicr_lab::{Lab, Options, preflight};
+use serde_json::json;
 
 use crate::error::XtaskError;
-use crate::{images, setup};
+use crate::{binaries, setup};
 
 /// Who approves the demo's rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +24,15 @@ pub(crate) fn run(approval: Approval) -> Result<(), XtaskError> {
     preflight::no_lab()?;
     setup::parts()?;
     let lab = Lab::up(&Options::whole().detached())?;
-    let pushed = images::push_all(&lab)?;
-    install::operator(&lab, &pushed)?;
-    install::sample(&lab)?;
+    binaries::build()?;
+    let product = binaries::product();
+    let pushed = product.push_all(&lab)?;
+    // The oldest AICR, so that there is something to upgrade to.
+    product.install(&lab, &Release { pushed: &pushed, aicr: "v1.0.0", sets: &[] })?;
+    eprintln!("demo: operator installed");
+    // Nothing changes meanwhile: the demo does not wait for stabilization.
+    product.sample(&lab, &json!({"spec": {"rollout": {"stabilizationWindow": "0s"}}}))?;
+    eprintln!("demo: sample ClusterRuntime applied");
     let name = rollout::wait_for_one(&lab)?;
     match approval {
         Approval::LeftToThePerson => rollout::tell_how_to_go_on(&lab, &name)?,

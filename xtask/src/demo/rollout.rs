@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use aicr_lab::product::{APPROVER, APPROVERS};
 use aicr_lab::wait::{self, Seen};
 use aicr_lab::{Lab, command};
 
@@ -13,9 +14,6 @@ use crate::error::XtaskError;
 const UNTIL_THERE: Duration = Duration::from_mins(15);
 /// Every release applied and ready.
 const UNTIL_DONE: Duration = Duration::from_mins(30);
-/// Who approves in the demo.
-const APPROVER: &str = "alice";
-const APPROVERS: &str = "aicr-approvers";
 
 /// Waits for a rollout and returns its name.
 pub(crate) fn wait_for_one(lab: &Lab) -> Result<String, XtaskError> {
