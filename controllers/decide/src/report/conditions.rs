@@ -98,6 +98,7 @@ fn ready(world: &World, verdict: &Verdict, available: &Answer) -> Answer {
         Why::UpToDate => up_to_date(world, available),
         Why::NoTarget => Answer::no(Reason::NoActivePlan, "no rollout has succeeded yet"),
         Why::Unreadable(_)
+        | Why::Deleting
         | Why::InProgress { .. }
         | Why::EndedBadly { .. }
         | Why::Held(_)
@@ -131,6 +132,7 @@ fn is_held_or_due(verdict: &Verdict) -> bool {
         Why::InProgress { .. } | Why::Held(_) => true,
         Why::Unreadable(_)
         | Why::NoTarget
+        | Why::Deleting
         | Why::UpToDate
         | Why::EndedBadly { .. }
         | Why::Unresolved
@@ -153,6 +155,7 @@ fn rolling_out(why: &Why) -> String {
         Why::EndedBadly { name, outcome, .. } => format!("rollout {name} ended {outcome}"),
         Why::Unreadable(_)
         | Why::NoTarget
+        | Why::Deleting
         | Why::UpToDate
         | Why::Held(_)
         | Why::Unresolved
@@ -266,6 +269,7 @@ fn reconciling(world: &World, verdict: &Verdict) -> Answer {
         Why::InProgress { .. }
         | Why::Unreadable(_)
         | Why::NoTarget
+        | Why::Deleting
         | Why::UpToDate
         | Why::EndedBadly { .. }
         | Why::Held(_)

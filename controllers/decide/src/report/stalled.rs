@@ -46,6 +46,7 @@ fn of(why: &Why) -> Option<(Reason, String)> {
         Why::Blocked(message) => Some((Reason::TransitionBlocked, message.clone())),
         Why::Unreadable(_)
         | Why::NoTarget
+        | Why::Deleting
         | Why::UpToDate
         | Why::Held(_)
         | Why::Unresolved
@@ -66,10 +67,11 @@ fn ended(outcome: Outcome) -> Option<Reason> {
 
 fn in_progress(name: &str, why: &RolloutWhy) -> Option<(Reason, String)> {
     let (reason, what) = match why {
-        RolloutWhy::AwaitingApproval(_) | RolloutWhy::ApprovalMismatch => (
+        RolloutWhy::AwaitingApproval(_) => (
             Reason::AwaitingApproval,
             format!("rollout {name}: {why}; kubectl aicr describe {name}, then kubectl aicr approve {name}"),
         ),
+        RolloutWhy::ApprovalMismatch => (Reason::AwaitingApproval, format!("rollout {name}: {why}")),
         RolloutWhy::AcknowledgementOwed { .. } => {
             (Reason::AwaitingAcknowledgement, format!("rollout {name}: {why} {name}"))
         }

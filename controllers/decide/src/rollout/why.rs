@@ -219,7 +219,7 @@ impl fmt::Display for Why {
                 )
             }
             Self::ApprovalMismatch => {
-                f.write_str("the approval does not bind this rollout's target, inventory, steps and deadline")
+                f.write_str("the approval does not bind this rollout's target, inventory, steps and deadline; a retry makes a fresh rollout")
             }
             Self::Held(hold) => write!(f, "no step starts: {hold}"),
             Self::Drift(differences) => write!(f, "{}; undo the change, or retry", listed(differences, DIFFERENCES)),

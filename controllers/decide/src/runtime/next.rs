@@ -32,6 +32,9 @@ pub fn next(world: &World, now: Timestamp) -> Verdict {
         let name = unfinished.metadata.name.clone().unwrap_or_default();
         return Verdict::Wait(Why::InProgress { name, verdict: Box::new(verdict), step }, None);
     }
+    if world.runtime.metadata.deletion_timestamp.is_some() {
+        return Verdict::Wait(Why::Deleting, None);
+    }
     let Some(target) = world.target() else { return Verdict::Wait(Why::NoTarget, None) };
     if !is_due(world, target) {
         return up_to_date(world, target);

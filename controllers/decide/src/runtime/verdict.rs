@@ -57,6 +57,8 @@ pub enum Write {
 pub enum Why {
     /// A plan or a rollout cannot be read.
     Unreadable(String),
+    /// The runtime is being deleted: nothing resolves, repairs or starts.
+    Deleting,
     /// A rollout is unfinished.
     InProgress {
         /// Its name.

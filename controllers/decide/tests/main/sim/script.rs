@@ -1,7 +1,9 @@
 //! Scripts: one command a line; the transcript says what the operator did after each.
 
+use aicr_crds::reason::Reason;
 use aicr_crds::{Digest, keys::annotation, rollout::Verdict, runtime::SelectionPolicy};
-use aicr_decide::seen::{Assessment, AssessmentRow, EngineState};
+use aicr_decide::seen::{Assessment, AssessmentRow, EngineState, ResolutionState};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{Sim, argo, plans};
@@ -47,6 +49,15 @@ fn command(sim: &mut Sim, names: &mut std::collections::BTreeMap<String, Digest>
         "lose" => sim.lose_status(),
         "paused" => sim.runtime.spec.paused = rest == "true",
         "suspendEngine" => sim.runtime.spec.suspend_engine = rest == "true",
+        "validation" => sim.runtime.spec.validation.deployment = serde_json::from_value(json!(rest)).unwrap(),
+        "deletionPolicy" => sim.runtime.spec.deletion_policy = serde_json::from_value(json!(rest)).unwrap(),
+        "deleted" => sim.runtime.metadata.deletion_timestamp = Some(Time(sim.now)),
+        "tamper" => sim.unfinished().spec.approval.as_mut().unwrap().binding_digest = Digest::of(b"another rollout"),
+        "schema" => sim.unfinished().spec.schema_version = rest.into(),
+        "stalled" => {
+            sim.resolution.state =
+                ResolutionState::Stalled { reason: Reason::NodeGroupEmpty, message: "no node matches".into() };
+        }
         "actionTimeout" => sim.runtime.spec.rollout.action_timeout = rest.into(),
         "project" => sim.engine = if rest == "missing" { EngineState::ProjectMissing } else { EngineState::Available },
         "edit" => {
