@@ -69,6 +69,10 @@ pub mod annotation {
     pub const RETRY_SPENT: &str = "operator.aicr.run/retry-spent";
     /// JSON map of release to `{uid, ready}`: what a rollout did, kept outside status.
     pub const WRITTEN: &str = "operator.aicr.run/written";
+    /// JSON on a snapshot: what it saw of its triggers.
+    pub const SNAPSHOT_RECORD: &str = "operator.aicr.run/snapshot-record";
+    /// JSON list of `{input, spec, plan}` on a snapshot: which plans were resolved from it, newest last.
+    pub const RESOLVED: &str = "operator.aicr.run/resolved";
     /// Expiry of the token in the repo-creds Secret, RFC 3339.
     pub const TOKEN_EXPIRES_AT: &str = "operator.aicr.run/token-expires-at";
     /// Argo CD's request for a comparison: `normal` or `hard`; Argo CD takes it off.

@@ -1,6 +1,7 @@
 //! The words: kinds, keys, reasons, plans and digests. Reads nothing, writes nothing.
 
 pub mod application;
+pub mod crd;
 pub mod digest;
 pub mod duration;
 pub mod keys;

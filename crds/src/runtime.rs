@@ -38,7 +38,7 @@ pub struct ClusterRuntimeSpec {
     pub platform: Option<Platform>,
     /// AICR profile as `name=value`; 128 characters at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 128), regex(pattern = r"^[^=]+=.+$"))]
     pub profile: Option<String>,
     /// What discovery cannot measure yet; must agree with the snapshot.
     #[serde(default, skip_serializing_if = "Criteria::is_empty")]
@@ -141,7 +141,7 @@ pub struct SystemGroup {
 pub struct Toleration {
     /// Taint key; empty tolerates every key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 316))]
+    #[schemars(length(max = 317))]
     pub key: String,
     /// `Exists` or `Equal` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,15 +183,15 @@ pub enum TaintEffect {
 pub struct Configuration {
     /// `StorageClass` of components with volumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(min = 1, max = 253))]
     pub storage_class: Option<String>,
     /// `StorageClass` of shared volumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(min = 1, max = 253))]
     pub shared_storage_class: Option<String>,
     /// Label of nodes that opt in to DRA eviction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(min = 1, max = 253))]
     pub dra_eviction_node_label: Option<String>,
     /// Advisory node count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -349,7 +349,7 @@ pub struct ClusterRuntimeStatus {
     /// Generation that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The six conditions of [`crate::reason::ConditionType`].
+    /// Conditions, one of each type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub conditions: Vec<Condition>,

@@ -240,15 +240,25 @@ impl World {
         self.rollouts.iter().filter(|rollout| outcome(rollout).is_none()).min_by_key(|rollout| age_key(rollout))
     }
 
-    /// The runtime's retry token, unless a rollout has recorded it already.
+    /// The runtime's retry token, as rollouts record it.
+    pub fn token(&self) -> Option<String> {
+        let text =
+            self.runtime.metadata.annotations.as_ref()?.get(annotation::RETRY).filter(|text| !text.is_empty())?;
+        Some(if text.chars().count() > TOKEN_LIMIT { Digest::of(text.as_bytes()).to_string() } else { text.clone() })
+    }
+
+    /// The same, unless a rollout has recorded it already.
     pub fn new_token(&self) -> Option<String> {
-        let token = self.runtime.metadata.annotations.as_ref()?.get(annotation::RETRY)?;
+        let token = self.token()?;
         let seen = |rollout: &RuntimeRollout| {
-            rollout.spec.retry_token.as_ref() == Some(token) || spent_token(rollout) == Some(token)
+            rollout.spec.retry_token.as_ref() == Some(&token) || spent_token(rollout) == Some(&token)
         };
-        (!token.is_empty() && !self.rollouts.iter().any(seen)).then(|| token.clone())
+        (!self.rollouts.iter().any(seen)).then_some(token)
     }
 }
+
+/// Characters of a retry token that a rollout records; a longer one is recorded by its digest.
+const TOKEN_LIMIT: usize = 256;
 
 /// Age of a rollout, oldest first; the name decides within one second.
 pub fn age_key(rollout: &RuntimeRollout) -> (Option<Timestamp>, i32, String) {

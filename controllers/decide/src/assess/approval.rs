@@ -2,7 +2,7 @@
 
 use aicr_crds::rollout::{CrdChange, CrdEffect, Need, Operation, StepApproval, Verdict};
 
-use crate::message::listed;
+use crate::message::{bounded, listed};
 
 /// How many CRDs a reason names.
 const NAMED: usize = 5;
@@ -97,7 +97,7 @@ fn crds(crds: &[CrdChange]) -> String {
 }
 
 fn given(need: Need, reason: &str) -> StepApproval {
-    StepApproval { need, reason: reason.to_owned() }
+    StepApproval { need, reason: bounded(reason, 512) }
 }
 
 #[cfg(test)]

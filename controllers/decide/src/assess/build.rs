@@ -15,6 +15,9 @@ use super::{
 };
 use crate::seen::{Assessment, AssessmentRow};
 
+/// How many CRDs a step lists, as the CRD of rollouts bounds it.
+const CRDS: usize = 128;
+
 /// The ordered steps of a transition.
 pub fn steps(transition: &Transition<'_>, assessment: Option<&Assessment>) -> Vec<Step> {
     let touched = transition.touched();
@@ -59,10 +62,10 @@ fn step(
         verdict,
         approval: approval(&case),
         acknowledge: row.is_some_and(owes),
-        warnings: warnings(change.operation),
+        warnings: warnings(change.operation, crds.len()),
         from,
         to,
-        crds,
+        crds: crds.into_iter().take(CRDS).collect(),
     }
 }
 
@@ -104,11 +107,13 @@ fn crd_changes(change: &Change<'_>) -> Vec<aicr_crds::rollout::CrdChange> {
     }
 }
 
-fn warnings(operation: Operation) -> Vec<String> {
-    match operation {
-        Operation::Remove => vec!["CRDs, resources kept by policy and the namespace stay".to_owned()],
-        Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => Vec::new(),
-    }
+fn warnings(operation: Operation, crds: usize) -> Vec<String> {
+    let stays = match operation {
+        Operation::Remove => Some("CRDs, resources kept by policy and the namespace stay".to_owned()),
+        Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => None,
+    };
+    let more = (crds > CRDS).then(|| format!("{} more CRDs are not listed", crds - CRDS));
+    stays.into_iter().chain(more).collect()
 }
 
 fn chart_ref(release: PlanRelease<'_>) -> ChartRef {

@@ -41,13 +41,7 @@ pub(super) fn rollout(
         target_plan_digest: Some(target),
         target: Some(target.short()),
         attempt,
-        retry_token: world
-            .runtime
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|annotations| annotations.get(annotation::RETRY))
-            .cloned(),
+        retry_token: world.token(),
         selection: spec.selection.policy,
         requested_by: authors(world),
         steps,

@@ -1,0 +1,241 @@
+//! A whole cluster with the operator on it, and the words in which stories are told.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
+
+use aicr_lab::product::{APPROVER, APPROVERS, NAMESPACE, Product, Pushed, Release};
+use aicr_lab::wait::{self, Seen};
+use aicr_lab::{Lab, Options, command};
+use serde_json::Value;
+
+/// The operator's account, as the API server names it.
+pub const OPERATOR: &str = "system:serviceaccount:aicr-system:aicr-operator";
+
+/// A whole cluster. It ends with its value, also when a test panics.
+pub struct Stage {
+    /// The real parts.
+    pub lab: Lab,
+    /// The product's binaries.
+    pub product: Product,
+    /// The images that were pushed.
+    pub pushed: Pushed,
+}
+
+/// What a person's command came to.
+#[derive(Debug)]
+pub struct Said {
+    /// Exit code; -1 where a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Stage {
+    /// Brings up all parts, pushes the images and installs the chart with AICR v1.0.0.
+    pub fn with_the_operator() -> Self {
+        let up = || -> Result<Self, aicr_lab::LabError> {
+            let product = Product::from_env()?;
+            let lab = Lab::up(&Options::whole())?;
+            let pushed = product.push_all(&lab)?;
+            product.install(&lab, &Release { pushed: &pushed, aicr: "v1.0.0", sets: &[] })?;
+            Ok(Self { lab, product, pushed })
+        };
+        up().unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// kubectl as administrator; panics with its words where it fails.
+    pub fn kubectl(&self, args: &[&str]) -> String {
+        self.lab.kubectl(args).unwrap_or_else(|error| panic!("kubectl {}: {error:?}", args.join(" ")))
+    }
+
+    /// kubectl's answer as JSON.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<&str> = args.iter().copied().chain(["-o", "json"]).collect();
+        let text = self.kubectl(&args);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// The items of a list.
+    pub fn list(&self, args: &[&str]) -> Vec<Value> {
+        self.json(args)["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Merge-patches the runtime.
+    pub fn patch_runtime(&self, patch: &Value) {
+        self.kubectl(&["patch", "clusterruntime", "cluster", "--type", "merge", "--patch", &patch.to_string()]);
+    }
+
+    /// The plugin, run by an approver.
+    pub fn approver(&self, args: &[&str]) -> Said {
+        let kubeconfig = self.lab.user_kubeconfig(APPROVER, &[APPROVERS]).unwrap_or_else(|error| panic!("{error:?}"));
+        let program = self.product.binary("kubectl-aicr").unwrap_or_else(|error| panic!("{error:?}"));
+        let output = Command::new(program).args(args).env("KUBECONFIG", kubeconfig).output();
+        let output = output.unwrap_or_else(|error| panic!("kubectl aicr {}: {error}", args.join(" ")));
+        Said {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Waits until `seen` returns something; the bound's message says what was seen last.
+    pub fn until<T>(&self, what: &str, minutes: u64, mut seen: impl FnMut() -> Result<T, String>) -> T {
+        let found = wait::until(what, Duration::from_mins(minutes), || match seen() {
+            Ok(value) => Seen::Ready(value),
+            Err(state) => Seen::NotYet(state),
+        });
+        found.unwrap_or_else(|error| panic!("{error}\n{}", self.overview()))
+    }
+
+    /// What a person would look at first.
+    pub fn overview(&self) -> String {
+        let look = |args: &[&str]| self.lab.kubectl(args).unwrap_or_else(|error| error.to_string());
+        let conditions = "jsonpath={range .status.conditions[*]}{.type}={.status} {.reason}: {.message}{\"\\n\"}{end}";
+        [
+            look(&["get", "clusterruntime", "cluster", "-o", conditions]),
+            look(&["get", "runtimerollouts"]),
+            look(&["get", "runtimerollouts", "-o", "jsonpath={range .items[*]}{.metadata.name}: {.status.message}{\"\\n\"}{end}"]),
+            look(&["get", "applications", "-A"]),
+            look(&["get", "jobs,pods", "-A"]),
+            look(&["logs", "-n", NAMESPACE, "deployment/aicr-operator", "--tail", "40"]),
+        ]
+        .join("\n")
+    }
+
+    /// Status, reason and message of one condition of the runtime; empty where it has none.
+    pub fn condition(&self, kind: &str) -> (String, String, String) {
+        let runtime = self.json(&["get", "clusterruntime", "cluster"]);
+        let conditions = runtime["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default();
+        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+
+    /// Waits until a condition of the runtime has this reason, and returns its message.
+    pub fn until_reason(&self, kind: &str, reason: &str, minutes: u64) -> String {
+        self.until(&format!("{kind} with {reason}"), minutes, || {
+            let (status, found, message) = self.condition(kind);
+            if found == reason { Ok(message) } else { Err(format!("{kind}={status} {found}: {message}")) }
+        })
+    }
+
+    /// Waits for the one unfinished rollout and returns its name.
+    pub fn until_a_rollout(&self, minutes: u64) -> String {
+        self.until("an unfinished rollout", minutes, || {
+            let rollouts = self.list(&["get", "runtimerollouts"]);
+            let unfinished = rollouts.iter().find(|rollout| rollout["metadata"]["labels"]["operator.aicr.run/outcome"].is_null());
+            unfinished.and_then(|rollout| rollout["metadata"]["name"].as_str().map(str::to_owned)).ok_or_else(|| {
+                let (_, reason, message) = self.condition("Reconciling");
+                format!("{reason}: {message}")
+            })
+        })
+    }
+
+    /// A rollout by name.
+    pub fn rollout(&self, name: &str) -> Value {
+        self.json(&["get", "runtimerollout", name])
+    }
+
+    /// Waits until a rollout's phase is this one; another end is a failure at once.
+    pub fn until_phase(&self, name: &str, phase: &str, minutes: u64) {
+        self.until(&format!("{name} in {phase}"), minutes, || {
+            let rollout = self.rollout(name);
+            let outcome = rollout["metadata"]["labels"]["operator.aicr.run/outcome"].as_str().unwrap_or_default().to_owned();
+            let found = rollout["status"]["phase"].as_str().unwrap_or_default().to_owned();
+            assert!(outcome.is_empty() || outcome == phase, "{name} ended {outcome}: {}\n{}", rollout["status"]["message"], self.overview());
+            if found == phase { Ok(()) } else { Err(format!("{found}: {}", rollout["status"]["message"])) }
+        });
+    }
+
+    /// Approves a rollout as the sample approver.
+    pub fn approve(&self, name: &str) {
+        let said = self.approver(&["approve", name, "--yes", "--reason", "a maintenance window"]);
+        assert_eq!(said.code, 0, "{said:?}");
+    }
+
+    /// The operator's metrics, by way of the API server.
+    pub fn metrics(&self) -> String {
+        let pods = self.list(&["get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=aicr-operator"]);
+        let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running").unwrap_or(&Value::Null);
+        let name = running["metadata"]["name"].as_str().unwrap_or_else(|| panic!("no pod of the operator runs: {pods:?}"));
+        self.kubectl(&["get", "--raw", &format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:8080/proxy/metrics")])
+    }
+
+    /// One sample of the metrics.
+    pub fn metric(&self, series: &str) -> f64 {
+        let text = self.metrics();
+        let line = text.lines().find(|line| line.split_once(' ').is_some_and(|(name, _)| name == series));
+        let value = line.and_then(|line| line.rsplit_once(' ')).map(|(_, value)| value.parse());
+        value.unwrap_or_else(|| panic!("no series {series}")).unwrap_or_else(|error| panic!("{series}: {error}"))
+    }
+
+    /// Requests of one account that the API server has finished, from its audit log.
+    pub fn audit(&self, user: &str) -> Vec<Value> {
+        let path = self.lab.layout().audit_log();
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let entries = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        entries.filter(|entry| entry["user"]["username"] == user && entry["stage"] == "ResponseComplete").collect()
+    }
+
+    /// How often the operator wrote each Application's desired state: creates and server-side applies that succeeded.
+    pub fn desired_writes(&self) -> BTreeMap<String, usize> {
+        let mut writes = BTreeMap::new();
+        for entry in self.audit(OPERATOR) {
+            let (verb, object) = (entry["verb"].as_str().unwrap_or_default(), &entry["objectRef"]);
+            let uri = entry["requestURI"].as_str().unwrap_or_default();
+            let whole = verb == "create" || (verb == "patch" && uri.contains("fieldManager=aicr-operator&") || uri.ends_with("fieldManager=aicr-operator"));
+            let fine = entry["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300);
+            if object["resource"] == "applications" && whole && fine {
+                let name = object["name"].as_str().filter(|name| !name.is_empty()).map_or_else(|| created(&entry), str::to_owned);
+                *writes.entry(name).or_default() += 1;
+            }
+        }
+        writes
+    }
+
+    /// Ends the operator's process with SIGKILL, by its id, and waits for the next one.
+    pub fn kill_the_operator(&self) {
+        let before = operator_pids();
+        assert_eq!(before.len(), 1, "one operator runs: {before:?}");
+        for pid in &before {
+            command::output(Command::new("kill").args(["-KILL", &pid.to_string()])).unwrap_or_else(|error| panic!("{error}"));
+        }
+        self.until("a new process of the operator", 2, || {
+            let now = operator_pids();
+            if now.is_empty() || now == before { Err(format!("{now:?}")) } else { Ok(()) }
+        });
+    }
+
+    /// Resident memory of the operator's process, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let pids = operator_pids();
+        let path = format!("/proc/{}/status", pids.first().unwrap_or_else(|| panic!("no operator runs")));
+        let status = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+    }
+
+    /// Events of one object, by reason.
+    pub fn events(&self, name: &str) -> Vec<(String, String)> {
+        let events = self.list(&["get", "events.events.k8s.io", "-n", "default"]);
+        let about = events.into_iter().filter(|event| event["regarding"]["name"] == name);
+        let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        about.map(|event| (text(&event, "reason"), text(&event, "note"))).collect()
+    }
+}
+
+/// A create has no name in its reference; the body has.
+fn created(entry: &Value) -> String {
+    entry["requestObject"]["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Processes of the operator on this machine.
+fn operator_pids() -> Vec<u32> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let named = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "aicr-operator");
+    ids.filter(named).collect()
+}

@@ -1,0 +1,96 @@
+//! The first plan, from inputs to `Succeeded`, with the operator killed and all status lost on the way.
+
+use aicr_tests::Stage;
+use serde_json::{Value, json};
+
+/// How many releases the h100-eks-ubuntu-training-kubeflow recipe has at least.
+const RELEASES: usize = 15;
+
+fn only_rollout(stage: &Stage) -> Value {
+    let rollouts = stage.list(&["get", "runtimerollouts"]);
+    assert_eq!(rollouts.len(), 1, "{rollouts:?}");
+    rollouts.into_iter().next().unwrap()
+}
+
+fn name(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+/// Finds a resolved plan; leaves a rollout that awaits approval.
+pub(crate) fn inputs_become_a_plan_and_a_rollout_that_waits(stage: &Stage) {
+    let message = stage.until_reason("Stalled", "AwaitingApproval", 10);
+    let rollout = only_rollout(stage);
+    assert!(message.contains(&format!("kubectl aicr approve {}", name(&rollout))), "{message}");
+    let steps = rollout["spec"]["steps"].as_array().unwrap();
+    assert!(steps.len() >= RELEASES, "{} steps", steps.len());
+    assert!(steps.iter().all(|step| step["operation"] == "Install" && step["approval"]["need"] == "Required"));
+    assert!(stage.list(&["get", "applications", "-n", "argocd"]).is_empty());
+    let runtime = stage.json(&["get", "clusterruntime", "cluster"]);
+    assert_eq!(runtime["status"]["aicr"]["version"], "1.0.0");
+    assert_eq!(runtime["status"]["discovery"]["criteria"], json!({"service": "eks", "accelerator": "h100", "os": "ubuntu"}));
+    assert_eq!(runtime["status"]["candidatePlanDigest"], rollout["spec"]["targetPlanDigest"]);
+    assert_eq!(stage.condition("Ready"), ("False".into(), "RollingOut".into(), format!("rollout {} awaiting approval", name(&rollout))));
+}
+
+pub(crate) fn the_report_of_a_waiting_rollout_reads_as_the_page(stage: &Stage) {
+    let rollout = only_rollout(stage);
+    let said = stage.approver(&["describe", &name(&rollout)]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for words in ["AwaitingApproval", "gpu-operator", "Install", "Required"] {
+        assert!(said.out.contains(words), "{words} is missing in\n{}", said.out);
+    }
+    let described = stage.kubectl(&["describe", "clusterruntime", "cluster"]);
+    assert!(described.contains("RolloutCreated"), "{described}");
+    let listed = stage.kubectl(&["get", "runtimerollouts"]);
+    assert!(listed.contains("AwaitingApproval") && listed.contains("Required"), "{listed}");
+}
+
+/// Leaves the first plan rolled out.
+pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(stage: &Stage) {
+    let rollout = name(&only_rollout(stage));
+    stage.approve(&rollout);
+    until_step(stage, &rollout, 4);
+    stage.kill_the_operator();
+    until_step(stage, &rollout, 7);
+    for (kind, object) in [("clusterruntime", "cluster"), ("runtimerollout", rollout.as_str())] {
+        stage.kubectl(&["patch", kind, object, "--subresource", "status", "--type", "json", "--patch", r#"[{"op":"remove","path":"/status"}]"#]);
+    }
+    stage.until_phase(&rollout, "Succeeded", 15);
+    println!("resident after the first rollout: {} KiB", stage.resident_kib());
+}
+
+fn until_step(stage: &Stage, rollout: &str, at_least: usize) {
+    stage.until(&format!("step {at_least}"), 10, || {
+        let status = stage.rollout(rollout)["status"].clone();
+        let step = status["step"].as_str().and_then(|step| step.split_once('/')).and_then(|(step, _)| step.parse().ok());
+        if step >= Some(at_least) && status["current"]["release"].is_string() { Ok(()) } else { Err(status.to_string()) }
+    });
+}
+
+pub(crate) fn every_release_was_written_once_and_is_healthy(stage: &Stage) {
+    let applications = stage.list(&["get", "applications", "-n", "argocd"]);
+    assert!(applications.len() >= RELEASES);
+    for application in &applications {
+        let status = &application["status"];
+        assert_eq!((&status["sync"]["status"], &status["health"]["status"]), (&json!("Synced"), &json!("Healthy")), "{}", name(application));
+        assert!(application["metadata"]["finalizers"].is_null(), "{}", name(application));
+    }
+    let writes = stage.desired_writes();
+    assert_eq!(writes.len(), applications.len(), "{writes:?}");
+    assert!(writes.values().all(|count| *count == 1), "a release was written twice: {writes:?}");
+    let pods = stage.list(&["get", "pods", "-n", "gpu-operator"]);
+    assert!(pods.iter().any(|pod| pod["status"]["phase"] == "Running"), "real pods run");
+}
+
+pub(crate) fn the_end_is_told_once(stage: &Stage) {
+    let rollout = only_rollout(stage);
+    assert_eq!(rollout["metadata"]["labels"]["operator.aicr.run/outcome"], "Succeeded");
+    let told: Vec<_> = stage.events(&name(&rollout)).into_iter().filter(|(reason, _)| reason == "RolloutSucceeded").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    stage.until_reason("Ready", "ValidationDisabled", 2);
+    assert_eq!(stage.condition("Available").1, "Healthy");
+    assert_eq!(stage.condition("Stalled").1, "Progressing");
+    let runtime = stage.json(&["get", "clusterruntime", "cluster"]);
+    assert_eq!(runtime["status"]["activePlanDigest"], rollout["spec"]["targetPlanDigest"]);
+    assert_eq!(runtime["status"]["rollout"], Value::Null);
+}
