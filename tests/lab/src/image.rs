@@ -11,6 +11,8 @@ use crate::files::FileError;
 use crate::lab::Lab;
 
 const BUSYBOX: &str = "/bin/busybox";
+/// Debian's certificate authorities, where static programs look for them.
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// User and group of every image unless told otherwise: nobody's, as in distroless images.
 const USER: &str = "65532:65532";
 
@@ -70,6 +72,12 @@ impl Image {
             self.entries.insert(format!("bin/{applet}"), Entry::Link("busybox".to_owned()));
         }
         self
+    }
+
+    /// Adds the machine's certificate authorities, as distroless base images have them.
+    #[must_use]
+    pub fn with_authorities(self) -> Self {
+        self.entry(AUTHORITIES, Entry::Program(AUTHORITIES.into()))
     }
 
     /// Sets the entrypoint.

@@ -22,8 +22,7 @@ pub struct Pushed {
 impl Product {
     /// Pushes the images and the stand-in's charts; the same content gives the same digests.
     pub fn push_all(&self, lab: &Lab) -> Result<Pushed, LabError> {
-        let name = concat!("aicr-operator:", env!("CARGO_PKG_VERSION"));
-        let operator = lab.image_from_binary(&self.binary("aicr-operator")?, name, &[])?;
+        let operator = lab.push_image(&self.operator()?)?;
         let mut aicr = BTreeMap::new();
         for version in STAND_IN_VERSIONS {
             aicr.insert(version.to_owned(), lab.push_image(&self.stand_in(version)?)?);
@@ -32,9 +31,15 @@ impl Product {
         Ok(Pushed { operator, aicr })
     }
 
+    fn operator(&self) -> Result<Image, LabError> {
+        let image = Image::new(concat!("aicr-operator:", env!("CARGO_PKG_VERSION"))).with_authorities();
+        let program = Entry::Program(self.binary("aicr-operator")?);
+        Ok(image.entry("/aicr-operator", program).entrypoint(&["/aicr-operator"]))
+    }
+
     /// The stand-in as one version, for tests that add faults to its environment.
     pub fn stand_in(&self, version: &str) -> Result<Image, LabError> {
-        let image = Image::new(&format!("aicr:{version}"));
+        let image = Image::new(&format!("aicr:{version}")).with_authorities();
         let image = image.entry("/usr/bin/aicr", Entry::Program(self.binary("aicr")?)).entrypoint(&["/usr/bin/aicr"]);
         Ok(image.env("AICR_STANDIN_VERSION", version).env("AICR_STANDIN_CHARTS", CHARTS))
     }

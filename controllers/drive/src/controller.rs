@@ -1,0 +1,383 @@
+//! The loop: wait for an event or a time, then reconcile inputs, runtime and rollouts, one after the other.
+
+mod patience;
+
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use aicr_crds::{ClusterRuntime, RuntimeRollout, reason::EventReason};
+use aicr_decide::{
+    report::{self, EventNote},
+    resolve::{JobPhase, JobPlan, JobSeen},
+    seen::{Resolution, World, outcome},
+};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+
+use self::patience::Patience;
+use crate::{
+    error::{DriveError, chain},
+    events::About,
+    gather::{Finished, Gatherer},
+    jobs::objects,
+    metrics::metrics,
+    mirror::{self, Worker},
+    resolver::Resolver,
+    rollout, runtime,
+    settings::DriveSettings,
+    watch::{Feeds, Watches},
+    write::{Run, Writer, Written},
+};
+
+/// A new UTC day is an event that no watch delivers: nothing waits longer.
+const LONGEST: Duration = Duration::from_mins(5);
+/// How soon to look again when what was seen was old and its successor is on its way.
+const SOON: SignedDuration = SignedDuration::from_millis(250);
+/// A failed run is told for as long as its Event would be found.
+const TOLD: SignedDuration = SignedDuration::from_mins(55);
+
+/// When to look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// When a watch says so.
+    OnEvent,
+    /// In a moment, or when a watch says so.
+    Soon,
+    /// At this time, or when a watch says so.
+    At(Timestamp),
+}
+
+impl Look {
+    /// After a write: its own event, or soon where it found something else.
+    pub(crate) fn after<T>(written: &Written<T>) -> Self {
+        match written {
+            Written::Done(_) => Self::OnEvent,
+            Written::Stale => Self::Soon,
+        }
+    }
+
+    fn time(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::OnEvent => None,
+            Self::Soon => Some(now + SOON),
+            Self::At(at) => Some(at),
+        }
+    }
+}
+
+/// What reconciles work with.
+pub(crate) struct Hands {
+    pub(crate) gather: Gatherer,
+    pub(crate) write: Writer,
+    settings: Arc<DriveSettings>,
+}
+
+impl Hands {
+    /// The operator's namespace.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.settings.namespace
+    }
+
+    /// When to look again after a write to Argo CD; what was looked up beside the watches is forgotten where it was old.
+    pub(crate) fn after<T>(&mut self, written: &Written<T>) -> Look {
+        if let Written::Stale = written {
+            self.gather.forget();
+        }
+        Look::after(written)
+    }
+
+    /// Makes an AICR Job.
+    pub(crate) async fn run_job(&self, plan: &JobPlan) -> Result<Written<()>, DriveError> {
+        let settings = &self.settings.jobs;
+        let owned = |uid: &str| {
+            objects::inputs(plan, settings, uid).into_iter().chain(objects::output(plan, settings, uid)).collect()
+        };
+        Box::pin(self.write.run_job(Run { job: objects::job(plan, settings, Timestamp::now()), owned: &owned })).await
+    }
+
+    /// Deletes a Job by name, as it is seen; one that is gone is gone.
+    pub(crate) async fn delete_job(&self, name: &str) -> Result<(), DriveError> {
+        let found = self.gather.watches.jobs.iter().find_map(|shelf| shelf.get(name));
+        if let Some(job) = found {
+            let _ = self.write.delete_job(&job).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The operator's controllers.
+pub struct Drive {
+    hands: Hands,
+    resolver: Resolver,
+    feeds: Feeds,
+    worker: Worker,
+    ready: Readiness,
+}
+
+/// Tells whether every watch has delivered its first list.
+#[derive(Clone)]
+pub struct Readiness(Arc<Watches>);
+
+impl Readiness {
+    /// Whether every watch has delivered its first list.
+    pub fn is_ready(&self) -> bool {
+        self.0.are_ready()
+    }
+}
+
+impl Drive {
+    /// Controllers of this installation; nothing is asked of the API server yet.
+    pub fn new(client: &Client, settings: DriveSettings) -> Self {
+        let settings = Arc::new(settings);
+        let (watches, feeds) = Watches::new(client, &settings);
+        let watches = Arc::new(watches);
+        let (mirror, worker) = mirror::mirror(&watches.changes);
+        let write = Writer::new(client.clone(), &settings);
+        let gather = Gatherer::new(client, Arc::clone(&watches), Arc::clone(&settings));
+        let hands = Hands { gather, write, settings };
+        Self { hands, resolver: Resolver::new(mirror), feeds, worker, ready: Readiness(watches) }
+    }
+
+    /// Whether every watch has delivered its first list.
+    pub fn ready(&self) -> bool {
+        self.ready.is_ready()
+    }
+
+    /// The same question, to be asked while it runs.
+    pub fn readiness(&self) -> Readiness {
+        self.ready.clone()
+    }
+
+    /// Runs until `shutdown` is ready; a reconcile that is on its way is finished first.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), DriveError> {
+        let Self { hands, resolver, feeds, worker, ready } = self;
+        let control = Control {
+            hands,
+            resolver,
+            resolution: Resolution::default(),
+            patience: Patience::default(),
+            started: Timestamp::now(),
+        };
+        tokio::select! {
+            () = feeds.run() => Err(DriveError::WatchesEnded),
+            () = worker.run() => Err(DriveError::MirrorEnded),
+            () = Box::pin(control.run(ready, shutdown)) => Ok(()),
+        }
+    }
+}
+
+/// The loop's own state; all of it can be lost.
+struct Control {
+    hands: Hands,
+    resolver: Resolver,
+    resolution: Resolution,
+    patience: Patience,
+    started: Timestamp,
+}
+
+impl Control {
+    async fn run(mut self, ready: Readiness, shutdown: impl Future<Output = ()>) {
+        let mut changes = ready.0.changes.listen();
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut at: Option<Timestamp> = None;
+        loop {
+            if ready.is_ready() {
+                changes.mark_unchanged();
+                at = Box::pin(self.pass()).await;
+            }
+            let wait = at.map_or(LONGEST, |at| until(at).min(LONGEST));
+            tokio::select! {
+                () = &mut shutdown => return,
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Everything once; when to look again.
+    async fn pass(&mut self) -> Option<Timestamp> {
+        let now = Timestamp::now();
+        let mut next = Earliest::default();
+        match self.hands.gather.runtime() {
+            Some(Ok(runtime)) => self.around(runtime, now, &mut next).await,
+            Some(Err(why)) => tracing::error!(why, "the ClusterRuntime cannot be read"),
+            None => self.resolution = Resolution::default(),
+        }
+        self.orphans(now, &mut next).await;
+        next.add(self.patience.next(now));
+        next.0
+    }
+
+    /// The runtime with everything around it.
+    async fn around(&mut self, runtime: ClusterRuntime, now: Timestamp, next: &mut Earliest) {
+        if !self.patience.is_over("runtime", now) {
+            return;
+        }
+        let begun = Instant::now();
+        let mut world = match self.gather(&runtime, now, next).await {
+            Ok(world) => world,
+            Err(error) => return self.failed("runtime", Some(&runtime), &error, now).await,
+        };
+        if world.runtime.metadata.deletion_timestamp.is_none() && self.patience.is_over("resolver", now) {
+            let begun = Instant::now();
+            let looked = self.resolver.step(&mut self.hands, &mut world, now).await;
+            self.resolution = world.resolution.clone();
+            self.settle("resolver", begun, looked, &world.runtime, now, next).await;
+        }
+        let looked = runtime::step(&mut self.hands, &world, now).await;
+        self.settle("runtime", begun, looked, &world.runtime, now, next).await;
+        self.rollouts(&world, now, next).await;
+    }
+
+    async fn gather(
+        &mut self,
+        runtime: &ClusterRuntime,
+        now: Timestamp,
+        next: &mut Earliest,
+    ) -> Result<World, DriveError> {
+        let jobs = self.hands.gather.jobs(now).await?;
+        next.add(jobs.again);
+        for finished in &jobs.finished {
+            self.finished(runtime, finished, now).await;
+        }
+        self.hands.gather.world(runtime.clone(), self.resolution.clone(), &jobs.all).await
+    }
+
+    /// Counts and tells what happened while this process lived; tells what it may have missed.
+    async fn finished(&self, runtime: &ClusterRuntime, finished: &Finished, now: Timestamp) {
+        let JobSeen { stage, phase, run, name, .. } = &finished.seen;
+        tracing::info!(run, job = name, stage = %stage, "an AICR Job has finished");
+        if finished.at >= self.started {
+            metrics().ran(*stage, phase, finished.took.map(|took| took.as_secs_f64()));
+        }
+        if let JobPhase::Failed { failure, .. } = phase
+            && now < finished.at + TOLD
+        {
+            let note = report::run_failed(runtime, &finished.seen, failure);
+            self.hands.write.announce(&About::Runtime(runtime), &note).await;
+        }
+    }
+
+    /// Every rollout of the runtime that is unfinished or not yet told of.
+    async fn rollouts(&mut self, world: &World, now: Timestamp, next: &mut Earliest) {
+        let unfinished = world.unfinished();
+        if let Some(rollout) = unfinished {
+            rollout::measure(Some(rollout), &world.around(rollout));
+        } else {
+            metrics().step(None);
+        }
+        for rollout in world.rollouts.iter().filter(|rollout| rollout::is_open(rollout)) {
+            if !self.patience.is_over("rollout", now) {
+                return;
+            }
+            let begun = Instant::now();
+            let looked = rollout::step(&mut self.hands, rollout, &world.around(rollout), now).await;
+            self.settle("rollout", begun, looked, &world.runtime, now, next).await;
+        }
+    }
+
+    /// Unfinished rollouts of runtimes that are gone.
+    async fn orphans(&mut self, now: Timestamp, next: &mut Earliest) {
+        let uid = self.hands.gather.runtime().and_then(Result::ok).and_then(|runtime| runtime.metadata.uid);
+        let all = self.hands.gather.all_rollouts();
+        let orphan =
+            |rollout: &&RuntimeRollout| Some(&rollout.spec.runtime.uid) != uid.as_ref() && rollout::is_open(rollout);
+        for rollout in all.iter().filter(orphan) {
+            // An unreadable runtime is not one that is gone.
+            let unreadable = matches!(self.hands.gather.runtime(), Some(Err(_)));
+            if unreadable && outcome(rollout).is_none() {
+                continue;
+            }
+            let seen = self.hands.gather.without_runtime();
+            let begun = Instant::now();
+            let looked = rollout::step(&mut self.hands, rollout, &seen, now).await;
+            metrics().reconciled("rollout", begun.elapsed().as_secs_f64());
+            match looked {
+                Ok(look) => next.add(look.time(now)),
+                Err(error) => self.failed("rollout", None, &error, now).await,
+            }
+        }
+    }
+
+    async fn settle(
+        &mut self,
+        controller: &'static str,
+        begun: Instant,
+        looked: Result<Look, DriveError>,
+        runtime: &ClusterRuntime,
+        now: Timestamp,
+        next: &mut Earliest,
+    ) {
+        metrics().reconciled(controller, begun.elapsed().as_secs_f64());
+        match looked {
+            Ok(look) => {
+                self.patience.forgive(controller);
+                next.add(look.time(now));
+            }
+            Err(error) => self.failed(controller, Some(runtime), &error, now).await,
+        }
+    }
+
+    async fn failed(
+        &mut self,
+        controller: &'static str,
+        runtime: Option<&ClusterRuntime>,
+        error: &DriveError,
+        now: Timestamp,
+    ) {
+        let text = chain(error);
+        tracing::warn!(controller, error = text, class = error.class(), "a reconcile failed and is tried again");
+        metrics().failed(controller, error.class());
+        self.patience.failed(controller, now);
+        let Some(runtime) = runtime else { return };
+        let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
+        // The same trouble is one Event an hour.
+        let occurrence = format!("{controller}/{text}/{}", now.as_second() / 3600);
+        let note = EventNote::new(uid, EventReason::ReconcileFailed, &occurrence, &text);
+        self.hands.write.announce(&About::Runtime(runtime), &note).await;
+    }
+}
+
+fn until(at: Timestamp) -> Duration {
+    // A time that has passed already was looked at just now: no timer is faster than this.
+    let soon = Duration::from_millis(250);
+    Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(soon).max(soon)
+}
+
+/// The earliest of some times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Earliest(Option<Timestamp>);
+
+impl Earliest {
+    fn add(&mut self, at: Option<Timestamp>) {
+        self.0 = match (self.0, at) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_of_some_times_is_waited_for() {
+        let at = |second| Some(Timestamp::from_second(second).unwrap());
+        let mut earliest = Earliest::default();
+        for time in [None, at(20), at(10), None, at(30)] {
+            earliest.add(time);
+        }
+        assert_eq!(earliest.0, at(10));
+    }
+
+    #[test]
+    fn a_write_that_found_old_state_is_looked_at_again_soon() {
+        let now = Timestamp::from_second(100).unwrap();
+        assert_eq!(Look::after(&Written::<()>::Stale).time(now), Some(now + SOON));
+        assert_eq!(Look::after(&Written::Done(())).time(now), None);
+    }
+}

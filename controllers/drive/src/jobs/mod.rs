@@ -1,0 +1,52 @@
+//! AICR Jobs as objects: what a planned run is made of, and what is seen of one.
+
+pub mod objects;
+pub mod seen;
+
+use std::collections::BTreeMap;
+
+use aicr_decide::resolve::Stage;
+use k8s_openapi::api::core::v1::Toleration;
+
+/// What the objects of AICR Jobs need to know of the installation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobSettings {
+    /// AICR's image.
+    pub image: String,
+    /// Namespace of recipe, render and assessment Jobs.
+    pub jobs_namespace: String,
+    /// Namespace of snapshot Jobs.
+    pub discovery_namespace: String,
+    /// Namespace of validation Jobs.
+    pub validation_namespace: String,
+    /// Service account of every Job but the snapshot's.
+    pub jobs_service_account: String,
+    /// Service account of snapshot Jobs, which run AICR's launcher.
+    pub snapshot_service_account: String,
+    /// Docker configuration Secret of the registry, in the Jobs' namespace; anonymous without.
+    pub registry_secret: Option<String>,
+    /// Node selector of every Job.
+    pub node_selector: BTreeMap<String, String>,
+    /// Tolerations of every Job.
+    pub tolerations: Vec<Toleration>,
+}
+
+impl JobSettings {
+    /// The namespace of a stage's Jobs.
+    pub fn namespace(&self, stage: Stage) -> &str {
+        match stage {
+            Stage::Snapshot => &self.discovery_namespace,
+            Stage::Validation => &self.validation_namespace,
+            Stage::Recipe | Stage::Base | Stage::Render | Stage::Assessment => &self.jobs_namespace,
+        }
+    }
+
+    fn service_account(&self, stage: Stage) -> &str {
+        match stage {
+            Stage::Snapshot => &self.snapshot_service_account,
+            Stage::Recipe | Stage::Base | Stage::Render | Stage::Assessment | Stage::Validation => {
+                &self.jobs_service_account
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The objects of one AICR run: the Job, its inputs and its output.
+
+use std::collections::BTreeMap;
+
+use aicr_crds::{Digest, keys::label};
+use aicr_decide::resolve::{JobPlan, Output, Stage};
+use jiff::{Timestamp, tz::TimeZone};
+use k8s_openapi::{
+    api::{
+        batch::v1::{Job, JobSpec},
+        core::v1::{
+            Capabilities, ConfigMap, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath,
+            PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecretVolumeSource,
+            SecurityContext, Volume, VolumeMount,
+        },
+    },
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{ObjectMeta, OwnerReference},
+    },
+};
+
+use super::JobSettings;
+
+/// The one container.
+pub const CONTAINER: &str = "aicr";
+/// How long an ended Job stays when nobody deletes it, in seconds.
+const TTL_SECONDS: i32 = 86_400;
+/// The user of AICR's image.
+const USER: i64 = 65_532;
+/// Where the input documents are mounted.
+const IN: &str = "/in";
+/// Where the docker configuration is mounted.
+const DOCKER: &str = "/docker";
+/// Working directory and the one writable folder: a bundle's digest depends on the path, so it is always the same.
+const WORK: &str = "/tmp";
+
+/// The suspended Job of a plan, in its stage's namespace, with a run ID of this time.
+///
+/// It is resumed once [`inputs`] and [`output`] exist, whose owner it is.
+pub fn job(plan: &JobPlan, settings: &JobSettings, now: Timestamp) -> Job {
+    let labels = labels(plan, &run_id(&plan.name, now));
+    let template = PodTemplateSpec {
+        metadata: Some(ObjectMeta { labels: Some(labels.clone()), ..ObjectMeta::default() }),
+        spec: Some(pod(plan, settings)),
+    };
+    let spec = JobSpec {
+        suspend: Some(true),
+        backoff_limit: Some(0),
+        completions: Some(1),
+        parallelism: Some(1),
+        active_deadline_seconds: Some(plan.stage.deadline_seconds()),
+        ttl_seconds_after_finished: Some(TTL_SECONDS),
+        template,
+        ..JobSpec::default()
+    };
+    let metadata = ObjectMeta {
+        name: Some(plan.name.clone()),
+        namespace: Some(settings.namespace(plan.stage).to_owned()),
+        labels: Some(labels),
+        ..ObjectMeta::default()
+    };
+    Job { metadata, spec: Some(spec), status: None }
+}
+
+/// The ConfigMap with the documents of a run, where it has any; owned by the Job.
+pub fn inputs(plan: &JobPlan, settings: &JobSettings, job_uid: &str) -> Option<ConfigMap> {
+    if plan.inputs.is_empty() {
+        return None;
+    }
+    let data = Some(plan.inputs.clone());
+    Some(ConfigMap { metadata: owned(plan, settings, inputs_name(plan), job_uid), data, ..ConfigMap::default() })
+}
+
+/// The empty ConfigMap that a run writes its document into, where it writes one; of the Job's name, owned by it.
+pub fn output(plan: &JobPlan, settings: &JobSettings, job_uid: &str) -> Option<ConfigMap> {
+    match plan.output {
+        Output::Registry => None,
+        Output::ConfigMap => {
+            Some(ConfigMap { metadata: owned(plan, settings, plan.name.clone(), job_uid), ..ConfigMap::default() })
+        }
+    }
+}
+
+/// `YYYYMMDD-HHMMSS-<16 hex>`, as AICR writes its own: the time in UTC, and a hash of Job and time.
+pub fn run_id(job: &str, now: Timestamp) -> String {
+    let hash = Digest::of(format!("{job} {now}").as_bytes()).short();
+    format!("{}-{hash}", now.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M%S"))
+}
+
+fn labels(plan: &JobPlan, run: &str) -> BTreeMap<String, String> {
+    let attempt = plan.attempt.to_string();
+    let labels = [
+        (label::MANAGED_BY, label::MANAGED_BY_VALUE),
+        (label::STAGE, plan.stage.as_str()),
+        (label::INPUT, &plan.input),
+        (label::RUN, run),
+        (label::ATTEMPT, &attempt),
+    ];
+    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+fn inputs_name(plan: &JobPlan) -> String {
+    format!("{}-in", plan.name)
+}
+
+fn owned(plan: &JobPlan, settings: &JobSettings, name: String, job_uid: &str) -> ObjectMeta {
+    let owner = OwnerReference {
+        api_version: "batch/v1".to_owned(),
+        kind: "Job".to_owned(),
+        name: plan.name.clone(),
+        uid: job_uid.to_owned(),
+        ..OwnerReference::default()
+    };
+    let labels = [(label::MANAGED_BY, label::MANAGED_BY_VALUE), (label::STAGE, plan.stage.as_str())];
+    ObjectMeta {
+        name: Some(name),
+        namespace: Some(settings.namespace(plan.stage).to_owned()),
+        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    }
+}
+
+fn pod(plan: &JobPlan, settings: &JobSettings) -> PodSpec {
+    let mounted = mounted(plan, settings);
+    PodSpec {
+        automount_service_account_token: Some(calls_api(plan.stage)),
+        service_account_name: Some(settings.service_account(plan.stage).to_owned()),
+        restart_policy: Some("Never".to_owned()),
+        enable_service_links: Some(false),
+        // No fsGroup: it would be another bundle digest.
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(USER),
+            run_as_group: Some(USER),
+            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), localhost_profile: None }),
+            ..PodSecurityContext::default()
+        }),
+        containers: vec![container(plan, settings, mounted.iter().map(|(_, mount)| mount.clone()).collect())],
+        volumes: Some(mounted.into_iter().map(|(volume, _)| volume).collect()),
+        node_selector: Some(settings.node_selector.clone()).filter(|selector| !selector.is_empty()),
+        tolerations: Some(settings.tolerations.clone()).filter(|tolerations| !tolerations.is_empty()),
+        ..PodSpec::default()
+    }
+}
+
+/// Whether the command asks the API server; a bundle is made of a mounted recipe and goes to the registry.
+fn calls_api(stage: Stage) -> bool {
+    match stage {
+        Stage::Snapshot | Stage::Recipe | Stage::Assessment | Stage::Validation => true,
+        Stage::Base | Stage::Render => false,
+    }
+}
+
+fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -> Container {
+    let docker = registry_secret(plan, settings).map(|_| EnvVar {
+        name: "DOCKER_CONFIG".to_owned(),
+        value: Some(DOCKER.to_owned()),
+        value_from: None,
+    });
+    let quantity = |rows: &[(&str, &str)]| -> BTreeMap<String, Quantity> {
+        rows.iter().map(|(name, amount)| ((*name).to_owned(), Quantity((*amount).to_owned()))).collect()
+    };
+    Container {
+        name: CONTAINER.to_owned(),
+        image: Some(settings.image.clone()),
+        command: Some(vec!["aicr".to_owned()]),
+        args: Some(plan.args.clone()),
+        working_dir: Some(WORK.to_owned()),
+        env: docker.map(|variable| vec![variable]),
+        volume_mounts: Some(mounts),
+        resources: Some(ResourceRequirements {
+            requests: Some(quantity(&[("cpu", "10m"), ("memory", "64Mi")])),
+            limits: Some(quantity(&[("memory", MEMORY_LIMIT)])),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            read_only_root_filesystem: Some(true),
+            capabilities: Some(Capabilities { add: None, drop: Some(vec!["ALL".to_owned()]) }),
+            ..SecurityContext::default()
+        }),
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+        ..Container::default()
+    }
+}
+
+/// Memory that one run may take.
+pub(super) const MEMORY_LIMIT: &str = "256Mi";
+
+fn registry_secret<'a>(plan: &JobPlan, settings: &'a JobSettings) -> Option<&'a str> {
+    match plan.output {
+        Output::Registry => settings.registry_secret.as_deref(),
+        Output::ConfigMap => None,
+    }
+}
+
+/// Every volume with its mount.
+fn mounted(plan: &JobPlan, settings: &JobSettings) -> Vec<(Volume, VolumeMount)> {
+    let mount = |name: &str, path: &str, read_only: Option<bool>| VolumeMount {
+        name: name.to_owned(),
+        mount_path: path.to_owned(),
+        read_only,
+        ..VolumeMount::default()
+    };
+    let volume = |name: &str| Volume { name: name.to_owned(), ..Volume::default() };
+    let work = Volume { empty_dir: Some(EmptyDirVolumeSource::default()), ..volume("work") };
+    let mut all = vec![(work, mount("work", WORK, None))];
+    if !plan.inputs.is_empty() {
+        let source = ConfigMapVolumeSource { name: inputs_name(plan), ..ConfigMapVolumeSource::default() };
+        all.push((Volume { config_map: Some(source), ..volume("in") }, mount("in", IN, Some(true))));
+    }
+    if let Some(secret) = registry_secret(plan, settings) {
+        let item = KeyToPath { key: ".dockerconfigjson".to_owned(), path: "config.json".to_owned(), mode: None };
+        let source = SecretVolumeSource {
+            secret_name: Some(secret.to_owned()),
+            items: Some(vec![item]),
+            ..SecretVolumeSource::default()
+        };
+        all.push((Volume { secret: Some(source), ..volume("docker") }, mount("docker", DOCKER, Some(true))));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn settings() -> JobSettings {
+        JobSettings {
+            image: "r/aicr@sha256:00".into(),
+            jobs_namespace: "aicr-jobs".into(),
+            discovery_namespace: "aicr-discovery".into(),
+            validation_namespace: "aicr-validation".into(),
+            jobs_service_account: "aicr-jobs".into(),
+            snapshot_service_account: "aicr-snapshot-launcher".into(),
+            registry_secret: Some("registry".into()),
+            ..JobSettings::default()
+        }
+    }
+
+    fn plan(stage: Stage) -> JobPlan {
+        let output = match stage {
+            Stage::Base | Stage::Render => Output::Registry,
+            Stage::Snapshot | Stage::Recipe | Stage::Assessment | Stage::Validation => Output::ConfigMap,
+        };
+        JobPlan {
+            name: format!("aicr-{stage}-0123456789ab-2"),
+            stage,
+            input: "0123456789abcdef0123456789abcdef".into(),
+            attempt: 2,
+            args: vec!["--log-json".into(), stage.to_string()],
+            inputs: match stage {
+                Stage::Snapshot => BTreeMap::new(),
+                Stage::Recipe | Stage::Base | Stage::Render | Stage::Assessment | Stage::Validation => {
+                    [("recipe.yaml".to_owned(), "a: 1".to_owned())].into()
+                }
+            },
+            output,
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-29T19:51:32.5Z".parse().unwrap()
+    }
+
+    fn made(stage: Stage, settings: &JobSettings) -> Value {
+        serde_json::to_value(job(&plan(stage), settings, now())).unwrap()
+    }
+
+    #[test]
+    fn a_job_is_suspended_bounded_and_runs_once() {
+        let job = made(Stage::Render, &settings());
+        assert_eq!(job["metadata"]["namespace"], "aicr-jobs");
+        assert_eq!(job["spec"]["suspend"], true);
+        assert_eq!(job["spec"]["backoffLimit"], 0);
+        assert_eq!(job["spec"]["activeDeadlineSeconds"], 300);
+        assert_eq!(job["spec"]["ttlSecondsAfterFinished"], 86_400);
+        let pod = &job["spec"]["template"]["spec"];
+        assert_eq!(pod["restartPolicy"], "Never");
+        let labels = &job["metadata"]["labels"];
+        assert_eq!(labels["app.kubernetes.io/managed-by"], "aicr-operator");
+        assert_eq!(labels["operator.aicr.run/stage"], "render");
+        assert_eq!(labels["operator.aicr.run/input"], "0123456789abcdef0123456789abcdef");
+        assert_eq!(labels["operator.aicr.run/attempt"], "2");
+        assert_eq!(labels["operator.aicr.run/run"], run_id("aicr-render-0123456789ab-2", now()));
+        assert_eq!(&job["spec"]["template"]["metadata"]["labels"], labels);
+    }
+
+    #[test]
+    fn the_pod_is_what_restricted_pod_security_admits() {
+        let job = made(Stage::Render, &settings());
+        let pod = &job["spec"]["template"]["spec"];
+        assert_eq!(
+            pod["securityContext"],
+            json!({"runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}})
+        );
+        let container = &pod["containers"][0];
+        assert_eq!(
+            container["securityContext"],
+            json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}})
+        );
+        assert_eq!(container["terminationMessagePolicy"], "FallbackToLogsOnError");
+        assert_eq!((&container["command"], &container["args"]), (&json!(["aicr"]), &json!(["--log-json", "render"])));
+        assert_eq!(container["workingDir"], "/tmp");
+        assert_eq!(
+            container["resources"],
+            json!({"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}})
+        );
+    }
+
+    #[test]
+    fn only_a_render_gets_registry_credentials_and_no_token() {
+        let of = |stage, settings: &JobSettings| made(stage, settings)["spec"]["template"]["spec"].take();
+        let render = of(Stage::Render, &settings());
+        assert_eq!(render["automountServiceAccountToken"], false);
+        assert_eq!(render["containers"][0]["env"], json!([{"name": "DOCKER_CONFIG", "value": "/docker"}]));
+        let volumes = render["volumes"].as_array().unwrap();
+        assert_eq!(
+            volumes.iter().map(|volume| volume["name"].as_str().unwrap()).collect::<Vec<_>>(),
+            ["work", "in", "docker"]
+        );
+        assert_eq!(
+            volumes[2]["secret"],
+            json!({"secretName": "registry", "items": [{"key": ".dockerconfigjson", "path": "config.json"}]})
+        );
+        assert_eq!(volumes[1]["configMap"]["name"], "aicr-render-0123456789ab-2-in");
+        let recipe = of(Stage::Recipe, &settings());
+        assert_eq!(recipe["automountServiceAccountToken"], true);
+        assert_eq!((&recipe["containers"][0]["env"], recipe["volumes"].as_array().unwrap().len()), (&Value::Null, 2));
+        let anonymous = of(Stage::Render, &JobSettings { registry_secret: None, ..settings() });
+        assert_eq!(
+            (&anonymous["containers"][0]["env"], anonymous["volumes"].as_array().unwrap().len()),
+            (&Value::Null, 2)
+        );
+    }
+
+    #[test]
+    fn a_snapshot_runs_as_its_launcher_in_its_namespace_without_inputs() {
+        let job = made(Stage::Snapshot, &settings());
+        assert_eq!(job["metadata"]["namespace"], "aicr-discovery");
+        let pod = &job["spec"]["template"]["spec"];
+        assert_eq!(pod["serviceAccountName"], "aicr-snapshot-launcher");
+        assert_eq!(pod["volumes"].as_array().unwrap().len(), 1);
+        assert_eq!(made(Stage::Assessment, &settings())["spec"]["template"]["spec"]["serviceAccountName"], "aicr-jobs");
+        assert!(inputs(&plan(Stage::Snapshot), &settings(), "uid").is_none());
+    }
+
+    #[test]
+    fn inputs_and_output_are_owned_by_the_job() {
+        let recipe = plan(Stage::Recipe);
+        let inputs = inputs(&recipe, &settings(), "uid").unwrap();
+        let output = output(&recipe, &settings(), "uid").unwrap();
+        assert_eq!(inputs.data, Some(recipe.inputs.clone()));
+        assert_eq!((output.metadata.name.as_ref(), &output.data), (Some(&recipe.name), &None));
+        for map in [inputs, output] {
+            assert_eq!(map.metadata.namespace.as_deref(), Some("aicr-jobs"));
+            let owners = serde_json::to_value(map.metadata.owner_references).unwrap();
+            assert_eq!(owners, json!([{"apiVersion": "batch/v1", "kind": "Job", "name": recipe.name, "uid": "uid"}]));
+        }
+        assert!(super::output(&plan(Stage::Render), &settings(), "uid").is_none());
+    }
+
+    #[test]
+    fn run_ids_have_the_time_and_differ_by_job() {
+        let id = run_id("aicr-render-a-1", now());
+        assert!(id.starts_with("20261129-195132-") && id.len() == 32, "{id}");
+        assert_eq!(id, run_id("aicr-render-a-1", now()));
+        assert_ne!(id, run_id("aicr-render-a-2", now()));
+    }
+
+    #[test]
+    fn only_what_is_set_places_jobs() {
+        let of = |settings: &JobSettings| made(Stage::Recipe, settings)["spec"]["template"]["spec"].take();
+        let bare = of(&settings());
+        assert_eq!((&bare["nodeSelector"], &bare["tolerations"]), (&Value::Null, &Value::Null));
+        let placed = of(&JobSettings {
+            node_selector: [("pool".to_owned(), "system".to_owned())].into(),
+            tolerations: serde_json::from_value(json!([{"key": "a", "operator": "Exists"}])).unwrap(),
+            ..settings()
+        });
+        assert_eq!(placed["nodeSelector"], json!({"pool": "system"}));
+        assert_eq!(placed["tolerations"], json!([{"key": "a", "operator": "Exists"}]));
+    }
+}

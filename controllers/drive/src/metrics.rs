@@ -1,0 +1,274 @@
+//! The metric table: every family with every label value, at zero from the start.
+
+use std::sync::LazyLock;
+
+use aicr_crds::reason::Outcome;
+use aicr_decide::resolve::{Class, JobPhase, Stage};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use prometheus::{
+    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
+};
+
+/// Seconds that AICR Jobs take: from one to half an hour.
+const JOB_SECONDS: [f64; 12] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0];
+/// Seconds that a reconcile takes.
+const RECONCILE_SECONDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
+const RESULTS: [&str; 2] = ["success", "failure"];
+/// The controllers, as `controller` labels name them.
+pub(crate) const CONTROLLERS: [&str; 3] = ["resolver", "runtime", "rollout"];
+const CLASSES: [&str; 3] = ["authorization", "bounded", "transient"];
+
+static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
+
+/// The metrics of this process.
+pub(crate) fn metrics() -> &'static Metrics {
+    &METRICS
+}
+
+/// Every series in Prometheus' text format.
+pub fn gather() -> String {
+    let mut text = Vec::new();
+    if let Err(error) = TextEncoder::new().encode(&metrics().registry.gather(), &mut text) {
+        tracing::warn!(%error, "metrics could not be written");
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// All families.
+pub(crate) struct Metrics {
+    registry: Registry,
+    outcomes: IntCounterVec,
+    job_seconds: HistogramVec,
+    job_runs: IntCounterVec,
+    conditions: IntGaugeVec,
+    steps: IntGaugeVec,
+    reconcile_seconds: HistogramVec,
+    reconcile_errors: IntCounterVec,
+    api_requests: IntCounterVec,
+}
+
+fn registered<C: prometheus::core::Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
+    let registered = made.and_then(|family| registry.register(Box::new(family.clone())).map(|()| family));
+    #[expect(clippy::expect_used, reason = "names and labels are literals, each given once")]
+    registered.expect("a family has a valid name that no other has")
+}
+
+fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    registered(registry, IntCounterVec::new(Opts::new(name, help), labels))
+}
+
+fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    registered(registry, IntGaugeVec::new(Opts::new(name, help), labels))
+}
+
+fn histograms(registry: &Registry, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+    registered(registry, HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels))
+}
+
+impl Metrics {
+    fn new() -> Self {
+        let registry = Registry::new();
+        let r = &registry;
+        let metrics = Self {
+            outcomes: counters(r, "aicr_operator_rollout_outcomes_total", "Rollouts ended, by outcome.", &["outcome"]),
+            job_seconds: histograms(
+                r,
+                "aicr_operator_job_duration_seconds",
+                "AICR Job durations by stage and result.",
+                &["stage", "result"],
+                &JOB_SECONDS,
+            ),
+            job_runs: counters(
+                r,
+                "aicr_operator_job_runs_total",
+                "AICR runs when first seen finished, by stage, result and, for failures, retry class.",
+                &["stage", "result", "class"],
+            ),
+            conditions: gauges(
+                r,
+                "aicr_operator_condition",
+                "Conditions of the ClusterRuntime: 1 for the present status and reason.",
+                &["type", "status", "reason"],
+            ),
+            steps: gauges(
+                r,
+                "aicr_operator_rollout_step",
+                "The rollout in progress: 1 for its step in flight or next, counted from 1, of all.",
+                &["rollout", "index", "total"],
+            ),
+            reconcile_seconds: histograms(
+                r,
+                "aicr_operator_reconcile_duration_seconds",
+                "How long reconciles take.",
+                &["controller"],
+                &RECONCILE_SECONDS,
+            ),
+            reconcile_errors: counters(
+                r,
+                "aicr_operator_reconcile_errors_total",
+                "Reconciles that ended in an error and are retried, by class.",
+                &["controller", "class"],
+            ),
+            api_requests: counters(
+                r,
+                "aicr_operator_api_requests_total",
+                "Requests to the API server, by verb, resource and HTTP code (0 where none came).",
+                &["verb", "resource", "code"],
+            ),
+            registry: registry.clone(),
+        };
+        fixed(r);
+        metrics.zero();
+        metrics
+    }
+
+    /// Every label value of the page, before its first event.
+    fn zero(&self) {
+        for outcome in Outcome::ALL {
+            self.outcomes.with_label_values(&[outcome.as_str()]);
+        }
+        for stage in Stage::ALL {
+            self.job_runs.with_label_values(&[stage.as_str(), RESULTS[0], ""]);
+            for class in Class::ALL {
+                self.job_runs.with_label_values(&[stage.as_str(), RESULTS[1], class.as_str()]);
+            }
+            for result in RESULTS {
+                self.job_seconds.with_label_values(&[stage.as_str(), result]);
+            }
+        }
+        for controller in CONTROLLERS {
+            self.reconcile_seconds.with_label_values(&[controller]);
+            for class in CLASSES {
+                self.reconcile_errors.with_label_values(&[controller, class]);
+            }
+        }
+    }
+
+    /// A rollout ended.
+    pub(crate) fn ended(&self, outcome: Outcome) {
+        self.outcomes.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// An AICR run was first seen finished.
+    pub(crate) fn ran(&self, stage: Stage, phase: &JobPhase, seconds: Option<f64>) {
+        let (result, class) = match phase {
+            JobPhase::Succeeded { .. } => (RESULTS[0], ""),
+            JobPhase::Failed { failure, .. } => (RESULTS[1], failure.class.as_str()),
+            JobPhase::Suspended | JobPhase::Active(_) => return,
+        };
+        self.job_runs.with_label_values(&[stage.as_str(), result, class]).inc();
+        if let Some(seconds) = seconds {
+            self.job_seconds.with_label_values(&[stage.as_str(), result]).observe(seconds);
+        }
+    }
+
+    /// The conditions as they stand now.
+    pub(crate) fn conditions(&self, conditions: &[Condition]) {
+        self.conditions.reset();
+        for one in conditions {
+            self.conditions.with_label_values(&[&one.type_, &one.status, &one.reason]).set(1);
+        }
+    }
+
+    /// The step of the rollout in progress; `None` where there is none.
+    pub(crate) fn step(&self, step: Option<(&str, usize, usize)>) {
+        self.steps.reset();
+        if let Some((rollout, index, total)) = step {
+            self.steps.with_label_values(&[rollout, &index.to_string(), &total.to_string()]).set(1);
+        }
+    }
+
+    /// A reconcile took this long.
+    pub(crate) fn reconciled(&self, controller: &str, seconds: f64) {
+        self.reconcile_seconds.with_label_values(&[controller]).observe(seconds);
+    }
+
+    /// A reconcile failed.
+    pub(crate) fn failed(&self, controller: &str, class: &str) {
+        self.reconcile_errors.with_label_values(&[controller, class]).inc();
+    }
+
+    /// The API server answered; `code` 0 where it did not.
+    pub(crate) fn requested(&self, verb: &str, resource: &str, code: u16) {
+        self.api_requests.with_label_values(&[verb, resource, &code.to_string()]).inc();
+    }
+}
+
+/// Families that stay as they are for now: validation and the registry token come with their issues.
+fn fixed(registry: &Registry) {
+    let validations =
+        counters(registry, "aicr_operator_validation_runs_total", "Deployment validation runs by result.", &["result"]);
+    for result in RESULTS {
+        validations.with_label_values(&[result]);
+    }
+    for (name, help) in [
+        (
+            "aicr_operator_registry_token_expiry_timestamp_seconds",
+            "When the Argo CD registry token expires, as Unix time; 0 until known.",
+        ),
+        (
+            "aicr_operator_registry_token_refresh_timestamp_seconds",
+            "When the operator last refreshed the registry token, as Unix time; 0 until known.",
+        ),
+    ] {
+        registered(registry, IntGauge::new(name, help));
+    }
+    let build = GaugeVec::new(Opts::new("aicr_operator_build_info", "1, with the operator's version."), &["version"]);
+    registered(registry, build).with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
+    let process = prometheus::process_collector::ProcessCollector::for_self();
+    if let Err(error) = registry.register(Box::new(process)) {
+        tracing::warn!(%error, "the process's own metrics are not there");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_of_the_page_is_zero_before_its_first_event() {
+        let fresh = Metrics::new();
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&fresh.registry.gather(), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let has = |series: &str| text.lines().any(|line| line == format!("{series} 0"));
+        for outcome in Outcome::ALL {
+            assert!(has(&format!("aicr_operator_rollout_outcomes_total{{outcome=\"{outcome}\"}}")), "{text}");
+        }
+        for stage in Stage::ALL {
+            assert!(has(&format!("aicr_operator_job_runs_total{{class=\"\",result=\"success\",stage=\"{stage}\"}}")));
+            for class in Class::ALL {
+                let class = class.as_str();
+                assert!(has(&format!(
+                    "aicr_operator_job_runs_total{{class=\"{class}\",result=\"failure\",stage=\"{stage}\"}}"
+                )));
+            }
+            for result in RESULTS {
+                assert!(has(&format!(
+                    "aicr_operator_job_duration_seconds_count{{result=\"{result}\",stage=\"{stage}\"}}"
+                )));
+            }
+        }
+        assert!(has("aicr_operator_validation_runs_total{result=\"failure\"}"));
+        assert!(has("aicr_operator_registry_token_expiry_timestamp_seconds"));
+        assert!(has("aicr_operator_registry_token_refresh_timestamp_seconds"));
+    }
+
+    #[test]
+    fn a_condition_has_one_series_at_a_time() {
+        let fresh = Metrics::new();
+        let condition = |reason: &str| Condition {
+            type_: "Ready".to_owned(),
+            status: "False".to_owned(),
+            reason: reason.to_owned(),
+            message: String::new(),
+            observed_generation: None,
+            last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH),
+        };
+        fresh.conditions(&[condition("RollingOut")]);
+        fresh.conditions(&[condition("NotReady")]);
+        let family = fresh.registry.gather().into_iter().find(|family| family.name() == "aicr_operator_condition");
+        assert_eq!(family.unwrap().get_metric().len(), 1);
+    }
+}

@@ -1,0 +1,28 @@
+//! What an installation says once to the hands.
+
+use aicr_decide::{resolve::Installation, seen::Settings};
+
+use crate::jobs::JobSettings;
+
+/// Everything that flags decide, for as long as the process lives.
+#[derive(Clone, Debug)]
+pub struct DriveSettings {
+    /// The operator's namespace: plans, snapshots, assessments, and the registry's docker config Secret.
+    pub namespace: String,
+    /// What decisions need.
+    pub decide: Settings,
+    /// What AICR's command lines need.
+    pub install: Installation,
+    /// How AICR Jobs look, where they run, and which Secret holds the registry's credentials.
+    pub jobs: JobSettings,
+    /// Who writes, as Events name it: the pod; cut at 128 characters.
+    pub instance: String,
+}
+
+impl DriveSettings {
+    /// Namespaces that hold AICR Jobs.
+    pub(crate) fn job_namespaces(&self) -> [String; 3] {
+        let JobSettings { jobs_namespace, discovery_namespace, validation_namespace, .. } = &self.jobs;
+        [jobs_namespace.clone(), discovery_namespace.clone(), validation_namespace.clone()]
+    }
+}

@@ -1,0 +1,96 @@
+//! What is written to Argo CD.
+
+use aicr_crds::{
+    Digest,
+    application::{Application, Desired},
+    keys::{annotation, manager},
+};
+use aicr_decide::rollout::ObjectRef;
+use kube::api::{Patch, PatchParams};
+
+use super::{Writer, Written, body, bounded, delete, merge};
+use crate::error::DriveError;
+
+/// A resourceVersion that no object has.
+const NO_VERSION: &str = "1";
+
+impl Writer {
+    /// Creates an Application; stale where one of its name exists.
+    ///
+    /// By apply rather than by POST, so that its fields belong to the manager of later applies and one that they leave
+    /// out goes. No object has this version, so the apply creates or is a conflict (tried on 1.34: 201, then 409).
+    pub(crate) async fn create_application(&self, desired: &Desired) -> Result<Written<()>, DriveError> {
+        let mut whole = desired.body(None);
+        whole["metadata"]["resourceVersion"] = serde_json::json!(NO_VERSION);
+        let params = PatchParams::apply(manager::APPLY);
+        let act = format!("create Application {}", desired.name);
+        let api = self.applications();
+        bounded(act, api.patch(&desired.name, &params, &Patch::Apply(&whole))).await.map(Written::forget)
+    }
+
+    /// Applies a whole Application that must exist, with this UID at this version.
+    pub(crate) async fn apply_application(&self, desired: &Desired, on: &ObjectRef) -> Result<Written<()>, DriveError> {
+        let mut whole = desired.body(Some(&on.uid));
+        whole["metadata"]["resourceVersion"] = serde_json::json!(on.resource_version);
+        let params = PatchParams::apply(manager::APPLY).force();
+        let act = format!("apply Application {}", on.name);
+        let api = self.applications();
+        bounded(act, api.patch(&on.name, &params, &Patch::Apply(&whole))).await.map(Written::forget)
+    }
+
+    /// Asks for a comparison.
+    pub(crate) async fn refresh(&self, on: &ObjectRef, hard: bool) -> Result<Written<()>, DriveError> {
+        self.narrow("refresh", on, &body::refresh(on, hard)).await
+    }
+
+    /// Starts a sync.
+    pub(crate) async fn sync(
+        &self,
+        on: &ObjectRef,
+        source: &serde_json::Value,
+        rollout: &str,
+    ) -> Result<Written<()>, DriveError> {
+        self.narrow("sync", on, &body::sync(on, source, rollout)).await
+    }
+
+    /// Stops the operation in flight.
+    pub(crate) async fn terminate(&self, on: &ObjectRef) -> Result<Written<()>, DriveError> {
+        self.narrow("terminate the operation of", on, &body::terminate(on)).await
+    }
+
+    /// Marks an Application for its Remove step.
+    pub(crate) async fn prepare_remove(
+        &self,
+        application: &Application,
+        on: &ObjectRef,
+        rollout: &str,
+    ) -> Result<Written<()>, DriveError> {
+        self.narrow("prepare the removal of", on, &body::prepare_remove(application, on, rollout)).await
+    }
+
+    /// Takes the marks off again.
+    pub(crate) async fn withdraw_remove(
+        &self,
+        application: &Application,
+        on: &ObjectRef,
+    ) -> Result<Written<()>, DriveError> {
+        self.narrow("withdraw the removal of", on, &body::withdraw_remove(application, on)).await
+    }
+
+    /// Deletes exactly this Application.
+    pub(crate) async fn delete_application(&self, on: &ObjectRef) -> Result<Written<()>, DriveError> {
+        let act = format!("delete Application {}", on.name);
+        delete(&self.applications(), &on.name, act, &on.uid, Some(&on.resource_version)).await
+    }
+
+    /// Lets the plan that an Application names follow.
+    pub(crate) async fn follow(&self, on: &ObjectRef, plan: Digest) -> Result<Written<()>, DriveError> {
+        let patch = body::annotations(on, &[(annotation::PLAN_DIGEST, Some(plan.to_string()))]);
+        self.narrow("annotate", on, &patch).await
+    }
+
+    async fn narrow(&self, what: &str, on: &ObjectRef, patch: &serde_json::Value) -> Result<Written<()>, DriveError> {
+        let act = format!("{what} Application {}", on.name);
+        merge(&self.applications(), &on.name, act, patch).await.map(Written::forget)
+    }
+}

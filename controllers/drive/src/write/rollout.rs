@@ -1,0 +1,66 @@
+//! What is written to rollouts, beside their status.
+
+use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::WrittenEntry};
+use aicr_decide::rollout::{ObjectRef, written};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Writer, Written, body, create, merge, status::object_ref};
+use crate::error::DriveError;
+
+impl Writer {
+    /// Creates a rollout; stale where one of its name exists.
+    pub(crate) async fn create_rollout(&self, rollout: &RuntimeRollout) -> Result<Written<RuntimeRollout>, DriveError> {
+        let name = rollout.metadata.name.as_deref().unwrap_or_default();
+        create(&self.rollouts(), format!("create RuntimeRollout {name}"), rollout).await
+    }
+
+    /// Adds one entry to what a rollout did; the rollout as it is now.
+    pub(crate) async fn record(
+        &self,
+        rollout: &RuntimeRollout,
+        release: &str,
+        entry: &WrittenEntry,
+    ) -> Result<Written<ObjectRef>, DriveError> {
+        let mut all = written(rollout);
+        all.insert(release.to_owned(), entry.clone());
+        let text = serde_json::to_string(&all)
+            .map_err(|error| DriveError::Content { act: "record".to_owned(), problem: error.to_string() })?;
+        let on = object_ref(&rollout.metadata);
+        self.annotate(&on, &body::annotations(&on, &[(annotation::WRITTEN, Some(text))])).await
+    }
+
+    /// Records a retry token as spent; the rollout as it is now.
+    pub(crate) async fn spend_token(
+        &self,
+        rollout: &RuntimeRollout,
+        token: &str,
+    ) -> Result<Written<ObjectRef>, DriveError> {
+        let on = object_ref(&rollout.metadata);
+        self.annotate(&on, &body::annotations(&on, &[(annotation::RETRY_SPENT, Some(token.to_owned()))])).await
+    }
+
+    /// Ends a rollout: label and time in one patch, which alone decides; the rollout as it is now.
+    pub(crate) async fn end(
+        &self,
+        rollout: &RuntimeRollout,
+        outcome: Outcome,
+        now: Timestamp,
+    ) -> Result<Written<ObjectRef>, DriveError> {
+        let on = object_ref(&rollout.metadata);
+        self.annotate(&on, &body::end(&on, outcome.as_str(), &now.to_string())).await
+    }
+
+    async fn annotate(&self, on: &ObjectRef, patch: &Value) -> Result<Written<ObjectRef>, DriveError> {
+        let answer = merge(&self.rollouts(), &on.name, format!("patch RuntimeRollout {}", on.name), patch).await?;
+        Ok(match answer {
+            Written::Done(rollout) => Written::Done(object_ref(&rollout.metadata)),
+            Written::Stale => Written::Stale,
+        })
+    }
+}
+
+/// The rollout as it was seen.
+pub(crate) fn seen_ref(rollout: &RuntimeRollout) -> ObjectRef {
+    object_ref(&rollout.metadata)
+}

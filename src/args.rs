@@ -1,0 +1,292 @@
+//! Every flag, with its variable and default; the chart's values become these.
+
+use std::net::SocketAddr;
+
+use aicr_crds::application::Engine;
+use aicr_decide::{
+    resolve::{AicrInstall, Installation},
+    seen::Settings,
+};
+use aicr_drive::{DriveSettings, jobs::JobSettings};
+use clap::{ArgAction, Parser, ValueEnum};
+use k8s_openapi::api::core::v1::Toleration;
+
+/// The operator's namespace where neither flag nor pod says one.
+const NAMESPACE: &str = "aicr-system";
+
+/// Resolves, assesses and rolls out AICR plans through Argo CD. Lists can be given in a variable, one a line.
+#[derive(Debug, Parser)]
+#[command(name = "aicr-operator", version)]
+pub(crate) struct Args {
+    /// The operator's namespace; without, that of the pod (`POD_NAMESPACE`), else aicr-system.
+    #[arg(long, env = "AICR_OPERATOR_NAMESPACE", value_name = "NS")]
+    namespace: Option<String>,
+    /// AICR's version; what AICR writes must record it.
+    #[arg(long, env = "AICR_OPERATOR_AICR_VERSION", value_name = "VERSION")]
+    pub(crate) aicr_version: String,
+    /// AICR's image, pinned by digest.
+    #[arg(long, env = "AICR_OPERATOR_AICR_IMAGE", value_name = "REF")]
+    aicr_image: String,
+    /// Namespace of recipe, render and assessment Jobs.
+    #[arg(long, env = "AICR_OPERATOR_JOBS_NAMESPACE", value_name = "NS", default_value = "aicr-jobs")]
+    jobs_namespace: String,
+    /// Namespace of snapshot Jobs.
+    #[arg(long, env = "AICR_OPERATOR_DISCOVERY_NAMESPACE", value_name = "NS", default_value = "aicr-discovery")]
+    discovery_namespace: String,
+    /// Namespace of validation Jobs.
+    #[arg(long, env = "AICR_OPERATOR_VALIDATION_NAMESPACE", value_name = "NS", default_value = "aicr-validation")]
+    validation_namespace: String,
+    /// Service account of recipe, render and assessment Jobs.
+    #[arg(long, env = "AICR_OPERATOR_JOBS_SERVICE_ACCOUNT", value_name = "NAME", default_value = "aicr-jobs")]
+    jobs_service_account: String,
+    /// Service account of snapshot Jobs, which launch the agent.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_SNAPSHOT_SERVICE_ACCOUNT",
+        value_name = "NAME",
+        default_value = "aicr-snapshot-launcher"
+    )]
+    snapshot_service_account: String,
+    /// Service account of the snapshot's agent.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_SNAPSHOT_AGENT_SERVICE_ACCOUNT",
+        value_name = "NAME",
+        default_value = "aicr-snapshot-agent"
+    )]
+    snapshot_agent_service_account: String,
+    /// Label that nodes of AICR Jobs carry; may be repeated.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_JOBS_NODE_SELECTOR",
+        value_name = "KEY=VALUE",
+        value_parser = label,
+        value_delimiter = '\n'
+    )]
+    jobs_node_selector: Vec<(String, String)>,
+    /// Toleration of AICR Jobs, as in a pod; may be repeated.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_JOBS_TOLERATION",
+        value_name = "JSON",
+        value_parser = toleration,
+        value_delimiter = '\n'
+    )]
+    jobs_toleration: Vec<Toleration>,
+    /// Deployment validation is installed.
+    #[arg(long, env = "AICR_OPERATOR_VALIDATION_ENABLED")]
+    validation_enabled: bool,
+    /// Argo CD's namespace.
+    #[arg(long, env = "AICR_OPERATOR_ENGINE_NAMESPACE", value_name = "NS", default_value = "argocd")]
+    engine_namespace: String,
+    /// AppProject of our Applications.
+    #[arg(long, env = "AICR_OPERATOR_ENGINE_PROJECT", value_name = "NAME", default_value = "aicr")]
+    engine_project: String,
+    /// Where registry credentials come from.
+    #[arg(long, env = "AICR_OPERATOR_REGISTRY_PROVIDER", value_enum, default_value_t = Provider::Static)]
+    pub(crate) registry_provider: Provider,
+    /// Where charts, wrappers and bundles are pushed; without scheme.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_REGISTRY_REPOSITORY",
+        value_name = "HOST[:PORT]/PREFIX",
+        value_parser = repository
+    )]
+    registry_repository: String,
+    /// Docker config Secret, in the operator's namespace and in those of the Jobs; without, the registry is spoken to
+    /// anonymously.
+    #[arg(long, env = "AICR_OPERATOR_REGISTRY_STATIC_SECRET", value_name = "NAME")]
+    registry_static_secret: Option<String>,
+    /// Registry that is spoken to over plain HTTP; may be repeated.
+    #[arg(long, env = "AICR_OPERATOR_REGISTRY_PLAIN_HTTP", value_name = "HOST:PORT", value_delimiter = '\n')]
+    registry_plain_http: Vec<String>,
+    /// Where /metrics, /healthz and /readyz are served.
+    #[arg(long, env = "AICR_OPERATOR_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
+    pub(crate) metrics_address: SocketAddr,
+    /// How much is logged.
+    #[arg(long, env = "AICR_OPERATOR_LOG_LEVEL", value_enum, default_value_t = LogLevel::Info)]
+    pub(crate) log_level: LogLevel,
+    /// One JSON object a line, or text for reading by eye.
+    #[arg(long, env = "AICR_OPERATOR_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    pub(crate) log_format: LogFormat,
+    /// Whether the snapshot's agent may read the host.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_SNAPSHOT_PRIVILEGED",
+        value_name = "BOOL",
+        action = ArgAction::Set,
+        default_value_t = true
+    )]
+    snapshot_privileged: bool,
+    /// Requests of the snapshot's agent, as cpu=100m,memory=256Mi.
+    #[arg(long, env = "AICR_OPERATOR_SNAPSHOT_REQUESTS", value_name = "AMOUNTS")]
+    snapshot_requests: Option<String>,
+    /// Limits of the snapshot's agent.
+    #[arg(long, env = "AICR_OPERATOR_SNAPSHOT_LIMITS", value_name = "AMOUNTS")]
+    snapshot_limits: Option<String>,
+}
+
+/// Where registry credentials come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Provider {
+    /// The administrator supplies the Secrets.
+    Static,
+    /// ECR tokens.
+    Aws,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// What stops something.
+    Error,
+    /// What somebody should look at.
+    Warn,
+    /// What happens.
+    Info,
+    /// Why it happens.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// The word of a filter.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// How logs look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One object a line.
+    Json,
+    /// For reading by eye.
+    Text,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    if key.is_empty() { Err("the key is empty".to_owned()) } else { Ok((key.to_owned(), value.to_owned())) }
+}
+
+fn toleration(text: &str) -> Result<Toleration, String> {
+    serde_json::from_str(text).map_err(|error| format!("expected one toleration as JSON: {error}"))
+}
+
+fn repository(text: &str) -> Result<String, String> {
+    let whole = text.split_once('/').is_some_and(|(host, prefix)| !host.is_empty() && !prefix.is_empty());
+    if text.contains("://") || text.ends_with('/') || !whole {
+        return Err("expected HOST[:PORT]/PREFIX, without scheme and without a slash at the end".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn some(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).cloned()
+}
+
+impl Args {
+    /// What the controllers need of the flags.
+    pub(crate) fn settings(&self) -> DriveSettings {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let pod = || variable("POD_NAMESPACE").unwrap_or_else(|| NAMESPACE.to_owned());
+        DriveSettings {
+            namespace: some(self.namespace.as_ref()).unwrap_or_else(pod),
+            decide: Settings {
+                engine: Engine {
+                    namespace: self.engine_namespace.clone(),
+                    project: self.engine_project.clone(),
+                    repository: self.registry_repository.clone(),
+                },
+                validation_installed: self.validation_enabled,
+            },
+            install: self.installation(),
+            jobs: self.jobs(),
+            instance: variable("HOSTNAME").unwrap_or_else(|| "aicr-operator".to_owned()),
+        }
+    }
+
+    fn installation(&self) -> Installation {
+        Installation {
+            aicr: AicrInstall { version: self.aicr_version.clone(), image: self.aicr_image.clone() },
+            repository: self.registry_repository.clone(),
+            plain_http: self.registry_plain_http.clone(),
+            jobs_namespace: self.jobs_namespace.clone(),
+            discovery_namespace: self.discovery_namespace.clone(),
+            agent_service_account: self.snapshot_agent_service_account.clone(),
+            agent_privileged: self.snapshot_privileged,
+            agent_requests: some(self.snapshot_requests.as_ref()),
+            agent_limits: some(self.snapshot_limits.as_ref()),
+        }
+    }
+
+    fn jobs(&self) -> JobSettings {
+        JobSettings {
+            image: self.aicr_image.clone(),
+            jobs_namespace: self.jobs_namespace.clone(),
+            discovery_namespace: self.discovery_namespace.clone(),
+            validation_namespace: self.validation_namespace.clone(),
+            jobs_service_account: self.jobs_service_account.clone(),
+            snapshot_service_account: self.snapshot_service_account.clone(),
+            registry_secret: some(self.registry_static_secret.as_ref()),
+            node_selector: self.jobs_node_selector.iter().cloned().collect(),
+            tolerations: self.jobs_toleration.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(more: &[&str]) -> Result<Args, clap::Error> {
+        let required =
+            ["aicr-operator", "--aicr-version=v1.1.2", "--aicr-image=r/aicr:1", "--registry-repository=r:5000/p"];
+        Args::try_parse_from(required.iter().chain(more))
+    }
+
+    #[test]
+    fn the_flags_are_sound_and_every_one_has_a_variable() {
+        Args::command().debug_assert();
+        for flag in Args::command().get_arguments().filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
+        {
+            let expected = format!("AICR_OPERATOR_{}", flag.get_id().as_str().to_uppercase());
+            assert_eq!(flag.get_env().and_then(|name| name.to_str()), Some(expected.as_str()));
+        }
+    }
+
+    #[test]
+    fn repeated_flags_become_selector_and_tolerations_of_the_jobs() {
+        let tolerations = r#"--jobs-toleration={"key":"gpu","operator":"Exists","effect":"NoSchedule"}"#;
+        let args = parse(&["--jobs-node-selector=a=b", "--jobs-node-selector=c=", tolerations]).unwrap();
+        let jobs = args.settings().jobs;
+        assert_eq!(jobs.node_selector, [("a".to_owned(), "b".to_owned()), ("c".to_owned(), String::new())].into());
+        assert_eq!(jobs.tolerations[0].key.as_deref(), Some("gpu"));
+        assert!(parse(&["--jobs-node-selector=a"]).is_err());
+        assert!(parse(&["--jobs-toleration=key"]).is_err());
+    }
+
+    #[test]
+    fn a_repository_has_a_prefix_and_no_scheme() {
+        for refused in ["oci://r/p", "r", "r/", "/p", "r/p/"] {
+            assert!(repository(refused).is_err(), "{refused}");
+        }
+        assert!(repository("r:5000/a/b").is_ok());
+    }
+
+    #[test]
+    fn the_snapshot_agent_is_privileged_unless_told_otherwise() {
+        assert!(parse(&[]).unwrap().settings().install.agent_privileged);
+        assert!(!parse(&["--snapshot-privileged=false"]).unwrap().settings().install.agent_privileged);
+    }
+}

@@ -1,0 +1,83 @@
+//! The plain listener: metrics and probes.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
+use tokio::net::TcpListener;
+
+use crate::drain::Listener;
+
+/// Content type of Prometheus' text format.
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What the probes ask.
+#[derive(Clone)]
+pub(crate) struct Probes {
+    drain: Listener,
+    ready: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Probes {
+    /// Unready from the drain on; before, as `ready` says.
+    pub(crate) fn new(drain: Listener, ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { drain, ready: Arc::new(ready) }
+    }
+}
+
+/// The three paths; by value, so that tests need no socket.
+pub(crate) fn router(probes: Probes) -> Router {
+    Router::new()
+        .route("/metrics", get(|| async { ([(header::CONTENT_TYPE, METRICS)], aicr_drive::metrics::gather()) }))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .with_state(probes)
+}
+
+async fn readyz(State(probes): State<Probes>) -> impl IntoResponse {
+    if probes.drain.is_stopping() {
+        (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
+    } else if (probes.ready)() {
+        (StatusCode::OK, "ready\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "a watch has not delivered its first list\n")
+    }
+}
+
+/// Serves until the drain; answers that are on their way are finished.
+pub(crate) async fn plain(listener: TcpListener, router: Router, drain: Listener) -> std::io::Result<()> {
+    axum::serve(listener, router).with_graceful_shutdown(drain.stopping()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, http::Request};
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::drain::Drain;
+
+    async fn ask(router: &Router, path: &str) -> StatusCode {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        router.clone().oneshot(request).await.unwrap().status()
+    }
+
+    #[tokio::test]
+    async fn readiness_waits_for_the_watches_and_ends_with_the_drain_while_liveness_stays() {
+        let drain = Drain::new();
+        let unready = router(Probes::new(drain.listener(), || false));
+        let ready = router(Probes::new(drain.listener(), || true));
+        assert_eq!(ask(&unready, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(ask(&ready, "/readyz").await, StatusCode::OK);
+        drain.begin();
+        assert_eq!(ask(&ready, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(ask(&ready, "/healthz").await, StatusCode::OK);
+        assert_eq!(ask(&ready, "/metrics").await, StatusCode::OK);
+        assert_eq!(ask(&ready, "/").await, StatusCode::NOT_FOUND);
+    }
+}
