@@ -97,7 +97,12 @@ impl Stage {
         [
             look(&["get", "clusterruntime", "cluster", "-o", conditions]),
             look(&["get", "runtimerollouts"]),
-            look(&["get", "runtimerollouts", "-o", "jsonpath={range .items[*]}{.metadata.name}: {.status.message}{\"\\n\"}{end}"]),
+            look(&[
+                "get",
+                "runtimerollouts",
+                "-o",
+                "jsonpath={range .items[*]}{.metadata.name}: {.status.message}{\"\\n\"}{end}",
+            ]),
             look(&["get", "applications", "-A"]),
             look(&["get", "jobs,pods", "-A"]),
             look(&["logs", "-n", NAMESPACE, "deployment/aicr-operator", "--tail", "40"]),
@@ -126,7 +131,8 @@ impl Stage {
     pub fn until_a_rollout(&self, minutes: u64) -> String {
         self.until("an unfinished rollout", minutes, || {
             let rollouts = self.list(&["get", "runtimerollouts"]);
-            let unfinished = rollouts.iter().find(|rollout| rollout["metadata"]["labels"]["operator.aicr.run/outcome"].is_null());
+            let unfinished =
+                rollouts.iter().find(|rollout| rollout["metadata"]["labels"]["operator.aicr.run/outcome"].is_null());
             unfinished.and_then(|rollout| rollout["metadata"]["name"].as_str().map(str::to_owned)).ok_or_else(|| {
                 let (_, reason, message) = self.condition("Reconciling");
                 format!("{reason}: {message}")
@@ -143,9 +149,15 @@ impl Stage {
     pub fn until_phase(&self, name: &str, phase: &str, minutes: u64) {
         self.until(&format!("{name} in {phase}"), minutes, || {
             let rollout = self.rollout(name);
-            let outcome = rollout["metadata"]["labels"]["operator.aicr.run/outcome"].as_str().unwrap_or_default().to_owned();
+            let outcome =
+                rollout["metadata"]["labels"]["operator.aicr.run/outcome"].as_str().unwrap_or_default().to_owned();
             let found = rollout["status"]["phase"].as_str().unwrap_or_default().to_owned();
-            assert!(outcome.is_empty() || outcome == phase, "{name} ended {outcome}: {}\n{}", rollout["status"]["message"], self.overview());
+            assert!(
+                outcome.is_empty() || outcome == phase,
+                "{name} ended {outcome}: {}\n{}",
+                rollout["status"]["message"],
+                self.overview()
+            );
             if found == phase { Ok(()) } else { Err(format!("{found}: {}", rollout["status"]["message"])) }
         });
     }
@@ -160,7 +172,8 @@ impl Stage {
     pub fn metrics(&self) -> String {
         let pods = self.list(&["get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=aicr-operator"]);
         let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running").unwrap_or(&Value::Null);
-        let name = running["metadata"]["name"].as_str().unwrap_or_else(|| panic!("no pod of the operator runs: {pods:?}"));
+        let name =
+            running["metadata"]["name"].as_str().unwrap_or_else(|| panic!("no pod of the operator runs: {pods:?}"));
         self.kubectl(&["get", "--raw", &format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:8080/proxy/metrics")])
     }
 
@@ -186,10 +199,15 @@ impl Stage {
         for entry in self.audit(OPERATOR) {
             let (verb, object) = (entry["verb"].as_str().unwrap_or_default(), &entry["objectRef"]);
             let uri = entry["requestURI"].as_str().unwrap_or_default();
-            let whole = verb == "create" || (verb == "patch" && uri.contains("fieldManager=aicr-operator&") || uri.ends_with("fieldManager=aicr-operator"));
+            let whole = verb == "create"
+                || (verb == "patch" && uri.contains("fieldManager=aicr-operator&")
+                    || uri.ends_with("fieldManager=aicr-operator"));
             let fine = entry["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300);
             if object["resource"] == "applications" && whole && fine {
-                let name = object["name"].as_str().filter(|name| !name.is_empty()).map_or_else(|| created(&entry), str::to_owned);
+                let name = object["name"]
+                    .as_str()
+                    .filter(|name| !name.is_empty())
+                    .map_or_else(|| created(&entry), str::to_owned);
                 *writes.entry(name).or_default() += 1;
             }
         }
@@ -201,7 +219,8 @@ impl Stage {
         let before = operator_pids();
         assert_eq!(before.len(), 1, "one operator runs: {before:?}");
         for pid in &before {
-            command::output(Command::new("kill").args(["-KILL", &pid.to_string()])).unwrap_or_else(|error| panic!("{error}"));
+            command::output(Command::new("kill").args(["-KILL", &pid.to_string()]))
+                .unwrap_or_else(|error| panic!("{error}"));
         }
         self.until("a new process of the operator", 2, || {
             let now = operator_pids();
@@ -236,6 +255,8 @@ fn created(entry: &Value) -> String {
 fn operator_pids() -> Vec<u32> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let named = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "aicr-operator");
+    let named = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "aicr-operator")
+    };
     ids.filter(named).collect()
 }

@@ -73,7 +73,8 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<kube::Error>() {
+        let boxed = error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
+        if let Some(error) = boxed.or_else(|| error.downcast_ref::<kube::Error>()) {
             let _ = write!(text, ": {}", said(error));
             break;
         }

@@ -3,7 +3,7 @@
 use aicr_crds::{
     ClusterRuntimeSpec, Digest,
     plan::Plan,
-    runtime::{Aicr, DeletionPolicy, Discovery, RolloutSettings, Selection, SnapshotRef, Validation},
+    runtime::{Aicr, Discovery, SnapshotRef},
 };
 use aicr_decide::{
     resolve::{self, JobPhase, JobPlan, MirrorPlan, MirrorSeen, Output, Seen, Verdict, input_label, snapshot::Record},
@@ -250,8 +250,11 @@ async fn record(pass: &Pass<'_>, mirror: &MirrorPlan, plan: Digest) -> Result<()
     let act = format!("record plan {plan} on {}", mirror.snapshot);
     let Some(document) = pass.hands.gather.document(&mirror.snapshot) else { return Ok(()) };
     let Content::Snapshot(snapshot) = &document.content else { return Ok(()) };
-    let entry =
-        ResolvedEntry { input: input_label(mirror.inputs), spec: spec_hash(&pass.world.runtime.spec, pass.seen), plan };
+    let entry = ResolvedEntry {
+        input: input_label(mirror.inputs),
+        spec: spec_label(&pass.world.runtime.spec, pass.seen),
+        plan,
+    };
     let entries = with_entry(snapshot.resolved.clone(), entry.clone());
     let _ = pass.hands.write.resolved(&document, &entries).await?;
     let has = |watches: &Watches| {
@@ -271,25 +274,14 @@ fn with_entry(mut entries: Vec<ResolvedEntry>, entry: ResolvedEntry) -> Vec<Reso
     entries
 }
 
-/// Hash of what the spec and the installation say of the render, whatever the snapshot.
-fn spec_hash(spec: &ClusterRuntimeSpec, seen: &Seen<'_>) -> String {
-    let shaping = ClusterRuntimeSpec {
-        selection: Selection::default(),
-        rollout: RolloutSettings::default(),
-        validation: Validation::default(),
-        paused: false,
-        suspend_engine: false,
-        deletion_policy: DeletionPolicy::default(),
-        adoption: None,
-        ..spec.clone()
-    };
-    Digest::of_canonical(&(shaping, &seen.install.aicr)).map(|digest| digest.short()).unwrap_or_default()
+fn spec_label(spec: &ClusterRuntimeSpec, seen: &Seen<'_>) -> String {
+    resolve::of_spec(spec, &seen.install.aicr).short()
 }
 
 /// What the verdict says of the inputs.
 fn resolution(hands: &Hands, world: &World, seen: &Seen<'_>, verdict: &Verdict) -> Resolution {
     let entries: Vec<ResolvedEntry> = snapshots(hands, seen);
-    let spec = spec_hash(&world.runtime.spec, seen);
+    let spec = spec_label(&world.runtime.spec, seen);
     let last = entries.iter().rev().map(|entry| entry.plan).find(|plan| seen.plans.contains(plan));
     let (state, candidate) = match verdict {
         Verdict::Resolved(digest) => (ResolutionState::Resolved, Some(*digest)),
@@ -302,7 +294,7 @@ fn resolution(hands: &Hands, world: &World, seen: &Seen<'_>, verdict: &Verdict) 
         | Verdict::DeleteJobs(_)
         | Verdict::Wait(..) => {
             let stands = last.is_some_and(|last| entries.iter().any(|one| one.spec == spec && one.plan == last));
-            (ResolutionState::Resolving { message: message(verdict), plan_stands: stands }, last)
+            (ResolutionState::Resolving { message: verdict.message().to_owned(), plan_stands: stands }, last)
         }
     };
     let context = candidate.and_then(|digest| world.plans.get(&digest)).map(|(_, stored)| &stored.context);
@@ -318,18 +310,6 @@ fn snapshots(hands: &Hands, seen: &Seen<'_>) -> Vec<ResolvedEntry> {
             Content::Plan(_) | Content::Assessment(_) | Content::Other => Vec::new(),
         })
         .collect()
-}
-
-fn message(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Wait(message, _) => message.clone(),
-        Verdict::Mirror(_) => "charts are mirrored into the registry".to_owned(),
-        Verdict::Run(_)
-        | Verdict::StoreSnapshot { .. }
-        | Verdict::DeleteJobs(_)
-        | Verdict::Resolved(_)
-        | Verdict::Stall(..) => "AICR Jobs are running".to_owned(),
-    }
 }
 
 fn discovery(seen: &Seen<'_>, context: Option<&aicr_crds::plan::PlanContext>) -> Discovery {

@@ -1,8 +1,7 @@
 //! Reconciles the ClusterRuntime, plan to rollout: decide, carry out, say so.
 
-use aicr_crds::reason::EventReason;
 use aicr_decide::{
-    report::{self, EventNote},
+    report,
     resolve::JobPhase,
     runtime::{self, Verdict, Write},
     seen::World,
@@ -47,8 +46,7 @@ async fn carry_out(hands: &mut Hands, world: &World, write: &Write) -> Result<Lo
             let name = rollout.metadata.name.as_deref().unwrap_or_default();
             let written = hands.write.create_rollout(rollout).await?;
             tracing::info!(rollout = name, steps = rollout.spec.steps.len(), "a rollout is created");
-            let note = format!("rollout {name} was created, with {} steps", rollout.spec.steps.len());
-            let note = EventNote::new(world.uid(), EventReason::RolloutCreated, name, &note);
+            let note = report::created_event(&world.runtime, rollout);
             hands.write.announce(&About::Runtime(&world.runtime), &note).await;
             Ok(Look::after(&written))
         }

@@ -86,6 +86,8 @@ pub struct ApplicationStatus {
     pub compared_to: Option<Digest>,
     /// `health.status`.
     pub health: Option<HealthStatus>,
+    /// `health.lastTransitionTime`: since when it is that.
+    pub health_since: Option<Timestamp>,
     /// `reconciledAt`: when the last full comparison began.
     pub reconciled_at: Option<Timestamp>,
     /// Conditions; presence is truth.

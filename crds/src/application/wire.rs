@@ -72,9 +72,10 @@ struct ComparedTo {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Health {
     status: String,
+    last_transition_time: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -200,6 +201,7 @@ impl From<Status> for seen::ApplicationStatus {
                     .ok()
             }),
             health: health_status(&wire.health.status),
+            health_since: time(wire.health.last_transition_time.as_deref()),
             reconciled_at: time(wire.reconciled_at.as_deref()),
             conditions: wire.conditions.into_iter().map(condition).collect(),
             operation: wire.operation_state.and_then(operation_state),

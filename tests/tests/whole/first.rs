@@ -27,9 +27,15 @@ pub(crate) fn inputs_become_a_plan_and_a_rollout_that_waits(stage: &Stage) {
     assert!(stage.list(&["get", "applications", "-n", "argocd"]).is_empty());
     let runtime = stage.json(&["get", "clusterruntime", "cluster"]);
     assert_eq!(runtime["status"]["aicr"]["version"], "1.0.0");
-    assert_eq!(runtime["status"]["discovery"]["criteria"], json!({"service": "eks", "accelerator": "h100", "os": "ubuntu"}));
+    assert_eq!(
+        runtime["status"]["discovery"]["criteria"],
+        json!({"service": "eks", "accelerator": "h100", "os": "ubuntu"})
+    );
     assert_eq!(runtime["status"]["candidatePlanDigest"], rollout["spec"]["targetPlanDigest"]);
-    assert_eq!(stage.condition("Ready"), ("False".into(), "RollingOut".into(), format!("rollout {} awaiting approval", name(&rollout))));
+    assert_eq!(
+        stage.condition("Ready"),
+        ("False".into(), "RollingOut".into(), format!("rollout {} awaiting approval", name(&rollout)))
+    );
 }
 
 pub(crate) fn the_report_of_a_waiting_rollout_reads_as_the_page(stage: &Stage) {
@@ -53,7 +59,17 @@ pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(st
     stage.kill_the_operator();
     until_step(stage, &rollout, 7);
     for (kind, object) in [("clusterruntime", "cluster"), ("runtimerollout", rollout.as_str())] {
-        stage.kubectl(&["patch", kind, object, "--subresource", "status", "--type", "json", "--patch", r#"[{"op":"remove","path":"/status"}]"#]);
+        stage.kubectl(&[
+            "patch",
+            kind,
+            object,
+            "--subresource",
+            "status",
+            "--type",
+            "json",
+            "--patch",
+            r#"[{"op":"remove","path":"/status"}]"#,
+        ]);
     }
     stage.until_phase(&rollout, "Succeeded", 15);
     println!("resident after the first rollout: {} KiB", stage.resident_kib());
@@ -62,8 +78,13 @@ pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(st
 fn until_step(stage: &Stage, rollout: &str, at_least: usize) {
     stage.until(&format!("step {at_least}"), 10, || {
         let status = stage.rollout(rollout)["status"].clone();
-        let step = status["step"].as_str().and_then(|step| step.split_once('/')).and_then(|(step, _)| step.parse().ok());
-        if step >= Some(at_least) && status["current"]["release"].is_string() { Ok(()) } else { Err(status.to_string()) }
+        let step =
+            status["step"].as_str().and_then(|step| step.split_once('/')).and_then(|(step, _)| step.parse().ok());
+        if step >= Some(at_least) && status["current"]["release"].is_string() {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
     });
 }
 
@@ -72,7 +93,12 @@ pub(crate) fn every_release_was_written_once_and_is_healthy(stage: &Stage) {
     assert!(applications.len() >= RELEASES);
     for application in &applications {
         let status = &application["status"];
-        assert_eq!((&status["sync"]["status"], &status["health"]["status"]), (&json!("Synced"), &json!("Healthy")), "{}", name(application));
+        assert_eq!(
+            (&status["sync"]["status"], &status["health"]["status"]),
+            (&json!("Synced"), &json!("Healthy")),
+            "{}",
+            name(application)
+        );
         assert!(application["metadata"]["finalizers"].is_null(), "{}", name(application));
     }
     let writes = stage.desired_writes();
@@ -85,7 +111,8 @@ pub(crate) fn every_release_was_written_once_and_is_healthy(stage: &Stage) {
 pub(crate) fn the_end_is_told_once(stage: &Stage) {
     let rollout = only_rollout(stage);
     assert_eq!(rollout["metadata"]["labels"]["operator.aicr.run/outcome"], "Succeeded");
-    let told: Vec<_> = stage.events(&name(&rollout)).into_iter().filter(|(reason, _)| reason == "RolloutSucceeded").collect();
+    let told: Vec<_> =
+        stage.events(&name(&rollout)).into_iter().filter(|(reason, _)| reason == "RolloutSucceeded").collect();
     assert_eq!(told.len(), 1, "{told:?}");
     stage.until_reason("Ready", "ValidationDisabled", 2);
     assert_eq!(stage.condition("Available").1, "Healthy");

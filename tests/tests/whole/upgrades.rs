@@ -18,9 +18,14 @@ pub(crate) fn the_upgrade_says_which_step_needs_whom(stage: &Stage) {
     upgrade(stage, "v1.1.2");
     let name = stage.until_a_rollout(10);
     let rollout = stage.rollout(&name);
-    let (gpu, nodewright, nvsentinel) = (step(&rollout, "gpu-operator"), step(&rollout, "nodewright-operator"), step(&rollout, "nvsentinel"));
+    let (gpu, nodewright, nvsentinel) =
+        (step(&rollout, "gpu-operator"), step(&rollout, "nodewright-operator"), step(&rollout, "nvsentinel"));
     assert_eq!((&gpu["verdict"], &gpu["approval"]["need"]), (&json!("safe"), &json!("NotRequired")), "{gpu}");
-    assert_eq!((&nodewright["verdict"], &nodewright["approval"]["need"]), (&json!("safe"), &json!("Required")), "owns CRDs: {nodewright}");
+    assert_eq!(
+        (&nodewright["verdict"], &nodewright["approval"]["need"]),
+        (&json!("safe"), &json!("Required")),
+        "owns CRDs: {nodewright}"
+    );
     assert_eq!((&nvsentinel["verdict"], &nvsentinel["acknowledge"]), (&json!("manual"), &json!(true)), "{nvsentinel}");
     let said = stage.approver(&["describe", &name]);
     for words in ["NotRequired", "safe", "manual", "CRDs", "Recorded steps", "drop-preflight-rate-limits"] {

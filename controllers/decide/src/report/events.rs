@@ -30,6 +30,15 @@ impl EventNote {
     }
 }
 
+/// The Event of a rollout that was created; once for each.
+pub fn created_event(runtime: &ClusterRuntime, rollout: &RuntimeRollout) -> EventNote {
+    let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
+    let name = rollout.metadata.name.as_deref().unwrap_or_default();
+    let approval = if rollout.spec.needs_approval() { "it needs approval" } else { "it needs no approval" };
+    let note = format!("rollout {name} was created, with {} steps; {approval}", rollout.spec.steps.len());
+    EventNote::new(uid, EventReason::RolloutCreated, name, &note)
+}
+
 /// The Event that announces a rollout's end.
 pub fn outcome_event(rollout: &RuntimeRollout, outcome: Outcome, message: &str) -> EventNote {
     let uid = rollout.metadata.uid.as_deref().unwrap_or_default();

@@ -7,6 +7,6 @@ mod runtime;
 mod stalled;
 
 pub use conditions::{Answer, conditions};
-pub use events::{EventNote, outcome_event, run_failed, stalled_event};
+pub use events::{EventNote, created_event, outcome_event, run_failed, stalled_event};
 pub use rollout::{approval_state, status as rollout_status};
 pub use runtime::status as runtime_status;

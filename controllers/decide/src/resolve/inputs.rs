@@ -64,8 +64,8 @@ struct SpecInputs<'a> {
     aicr: &'a AicrInstall,
 }
 
-/// Hash of what the person and the installation say.
-pub(crate) fn of_spec(spec: &ClusterRuntimeSpec, aicr: &AicrInstall) -> Digest {
+/// Hash of what the person and the installation say of the render, whatever the snapshot.
+pub fn of_spec(spec: &ClusterRuntimeSpec, aicr: &AicrInstall) -> Digest {
     hash(&SpecInputs {
         intent: &spec.intent,
         platform: &spec.platform,

@@ -4,15 +4,17 @@ mod args;
 mod discovery;
 mod inputs;
 mod jobs;
+mod namespaces;
 mod next;
 pub mod snapshot;
 mod verdict;
 
 pub use args::upgrade_check;
 pub use discovery::{Group, Groups, NodeSeen};
-pub use inputs::{AicrInstall, Installation, input_label};
+pub use inputs::{AicrInstall, Installation, input_label, of_spec};
 pub(crate) use jobs::said;
 pub use jobs::{Class, Failure, JobPhase, JobSeen, RunState, StageRuns, run_state};
+pub use namespaces::Namespaces;
 pub(crate) use next::job_name;
 pub use next::{Credentials, MirrorSeen, Seen, next};
 pub use verdict::{JobPlan, MirrorPlan, Output, Stage, Verdict};

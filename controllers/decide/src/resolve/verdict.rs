@@ -29,6 +29,19 @@ pub enum Verdict {
     Stall(Reason, String),
 }
 
+impl Verdict {
+    /// What the runtime says while it is carried out or waited for.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Wait(message, _) | Self::Stall(_, message) => message,
+            Self::Mirror(_) => "charts are mirrored into the registry",
+            Self::Run(_) | Self::StoreSnapshot { .. } | Self::DeleteJobs(_) | Self::Resolved(_) => {
+                "AICR Jobs are running"
+            }
+        }
+    }
+}
+
 /// Stages of AICR, as the Jobs' label and the messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {

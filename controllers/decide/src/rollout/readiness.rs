@@ -93,9 +93,9 @@ type Check = fn(&Application, &Expected, Timestamp) -> Option<Observation>;
 
 /// Judges an Application at `now`.
 pub fn readiness(application: &Application, expected: &Expected, now: Timestamp) -> Readiness {
-    let checks: [Check; 8] = [identity, refused, comparison_error, operation, sync_due, compared, synced, fresh];
-    let blocked =
-        checks.iter().find_map(|check| check(application, expected, now)).or_else(|| health(&application.status));
+    let checks: [Check; 9] =
+        [identity, refused, comparison_error, operation, sync_due, compared, synced, fresh, health];
+    let blocked = checks.iter().find_map(|check| check(application, expected, now));
     blocked.map_or(Readiness::Ready, Readiness::NotReady)
 }
 
@@ -291,17 +291,26 @@ fn refresh(application: &Application, expected: &Expected, now: Timestamp) -> Op
     (waited && !asked && !asked_since).then_some(Action::Refresh)
 }
 
-/// Point 9.
-fn health(status: &ApplicationStatus) -> Option<Observation> {
-    let reason = match &status.health {
+/// Point 9. Health of a CRD that was just established stays bad until the next comparison, so one is asked for once since
+/// it turned bad.
+fn health(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+    let status = &application.status;
+    let (reason, action) = match &status.health {
         Some(HealthStatus::Healthy) => return None,
-        Some(HealthStatus::Progressing) => StepReason::HealthProgressing,
-        Some(HealthStatus::Degraded) => StepReason::HealthDegraded,
-        Some(HealthStatus::Suspended) => StepReason::HealthSuspended,
-        Some(HealthStatus::Missing) => StepReason::HealthMissing,
-        Some(HealthStatus::Unknown) | None => StepReason::HealthUnknown,
+        Some(HealthStatus::Progressing) => (StepReason::HealthProgressing, None),
+        Some(HealthStatus::Suspended) => (StepReason::HealthSuspended, None),
+        Some(HealthStatus::Degraded) => (StepReason::HealthDegraded, look_again(application, expected, now)),
+        Some(HealthStatus::Missing) => (StepReason::HealthMissing, look_again(application, expected, now)),
+        Some(HealthStatus::Unknown) | None => (StepReason::HealthUnknown, look_again(application, expected, now)),
     };
-    Some(Observation::of(reason, ""))
+    Some(Observation::of(reason, "").with(action))
+}
+
+fn look_again(application: &Application, expected: &Expected, now: Timestamp) -> Option<Action> {
+    let since = application.status.health_since.map_or(expected.since, |since| since.max(expected.since));
+    let asked = application.annotation(annotation::ARGO_REFRESH).is_some()
+        || expected.refreshed_at.is_some_and(|at| at >= since);
+    (!asked && now.duration_since(since) >= STALE_AFTER).then_some(Action::Refresh)
 }
 
 /// All messages of these condition types, or `None`.

@@ -157,15 +157,41 @@ fn not_ready(
         Some(write) => Verdict::Do(write, waiting(detail)),
         None => Verdict::Wait(
             waiting(detail),
-            Some(if hopeless { timeout.min(failing_since + GRACE) } else { next_look(step, timeout, now) }),
+            Some(if hopeless { timeout.min(failing_since + GRACE) } else { next_look(step, reason, timeout, now) }),
         ),
     }
 }
 
-/// A look at evidence that may have grown stale, a time when something may be done, or the time-out: whichever is first.
-fn next_look(step: &InFlight<'_>, timeout: Timestamp, now: Timestamp) -> Timestamp {
-    let soon = now + SignedDuration::from_secs(if step.current.refreshed_at.is_some() { 15 } else { 5 });
-    timeout.min(soon)
+/// Argo CD's next word is an event. Beside it: a look at evidence that may turn stale or bad for good, the time when an
+/// operation for other content may be terminated, and the time-out.
+fn next_look(step: &InFlight<'_>, reason: StepReason, timeout: Timestamp, now: Timestamp) -> Timestamp {
+    let soon = match reason {
+        StepReason::WaitingForComparison
+        | StepReason::HealthDegraded
+        | StepReason::HealthMissing
+        | StepReason::HealthUnknown => 5,
+        StepReason::OtherOperation | StepReason::EngineWedged | StepReason::SyncRetrying => 15,
+        StepReason::SpecRefused
+        | StepReason::ComparisonError
+        | StepReason::RegistryCredentials
+        | StepReason::DiffSchema
+        | StepReason::OutOfSync
+        | StepReason::SyncRunning
+        | StepReason::SyncFailed
+        | StepReason::SyncWindow
+        | StepReason::HookFailed
+        | StepReason::NotAllApplied
+        | StepReason::SharedResource
+        | StepReason::HealthProgressing
+        | StepReason::HealthSuspended
+        | StepReason::GateNotReady
+        | StepReason::SpecDrifted
+        | StepReason::Deleting
+        | StepReason::ReconcileFailed => 60,
+    };
+    // Once asked, the answer is an event.
+    let wait = if step.current.refreshed_at.is_some() { soon.max(15) } else { soon };
+    timeout.min(now + SignedDuration::from_secs(wait))
 }
 
 fn write(action: Action, seen: &RolloutSeen, step: &InFlight<'_>) -> Option<Write> {

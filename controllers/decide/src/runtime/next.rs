@@ -53,7 +53,7 @@ fn unreadable(world: &World) -> Option<String> {
         ));
     }
     let (name, why) = world.unreadable.first()?;
-    Some(format!("{why} (ConfigMap {name})"))
+    Some(format!("{why} (in {name})"))
 }
 
 /// `9/18 gpu-operator (Upgrade)`.

@@ -237,3 +237,15 @@ fn a_verify_is_ready_only_after_its_own_sync() {
     argo::settles(&mut application, at(8));
     assert_eq!(judge(&application, &started, 9), Readiness::Ready);
 }
+
+/// Seen on Argo CD 3.4.2: a chart of nothing but CRDs stays Degraded until the next comparison.
+#[test]
+fn bad_health_is_looked_at_again_once_since_it_turned_bad() {
+    let mut application = settled();
+    application["status"]["health"] = json!({"status": "Degraded", "lastTransitionTime": at(3)});
+    assert_eq!(observed(&application, 7).action, None);
+    assert_eq!(observed(&application, 8).action, Some(Action::Refresh));
+    let asked = Expected { refreshed_at: Some(at(8)), ..expected() };
+    let Readiness::NotReady(again) = judge(&application, &asked, 60) else { panic!("ready") };
+    assert_eq!((again.reason, again.action), (StepReason::HealthDegraded, None));
+}

@@ -16,8 +16,8 @@ use aicr_decide::{
 };
 use kube::Client;
 
+pub(crate) use aicr_decide::resolve::Namespaces;
 pub(crate) use credentials::Access;
-pub(crate) use engine::Namespaces;
 pub(crate) use runs::{Finished, Jobs};
 
 use self::{credentials::CredentialsReader, lookups::Lookups, runs::Runs};
@@ -177,7 +177,7 @@ impl Gatherer {
 
     /// Where releases may be installed.
     pub(crate) fn namespaces(&self) -> Namespaces {
-        Namespaces::of(&self.watches, &self.settings)
+        engine::namespaces(&self.watches, &self.settings)
     }
 
     /// A ConfigMap of the operator's namespace.

@@ -1,0 +1,173 @@
+//! The corpus: whole reviews, each with its expected verdict; and what becomes of them when bytes turn.
+//!
+//! Made by hand in the shape of `facts/kubernetes.md` K16; recordings of a real API server go beside them.
+
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{Known, KnownRollout, RolloutState, Verdict, Webhook, judge, sample};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// Name of the webhook.
+    webhook: String,
+    /// `allow`, `patch`, or rule and code.
+    verdict: String,
+    /// The rollout that `known` holds, approved for an hour, if any.
+    #[serde(default)]
+    known: Option<Removal>,
+    /// The body.
+    review: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Removal {
+    name: String,
+    removes: Vec<String>,
+}
+
+impl Case {
+    fn webhook(&self) -> Webhook {
+        Webhook::ALL.into_iter().find(|webhook| webhook.name() == self.webhook).unwrap()
+    }
+
+    fn known(&self) -> Known {
+        let rollouts = self.known.iter().map(|known| KnownRollout {
+            name: known.name.clone(),
+            runtime_uid: sample::UID.to_owned(),
+            state: RolloutState::Approved(sample::now() + jiff::SignedDuration::from_hours(1)),
+            removes: known.removes.clone(),
+            frees: vec![],
+        });
+        Known::from_rollouts(rollouts.collect())
+    }
+}
+
+fn corpus() -> Vec<(String, Case)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut cases: Vec<_> = files
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let case = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (path.file_name().unwrap().to_string_lossy().into_owned(), case)
+        })
+        .collect();
+    cases.sort_by(|one: &(String, Case), other| one.0.cmp(&other.0));
+    cases
+}
+
+#[test]
+fn each_review_of_the_corpus_gets_its_verdict() {
+    let cases = corpus();
+    assert!(cases.len() >= 15, "the corpus is not where it should be");
+    for (name, case) in cases {
+        let judged =
+            judge(case.webhook(), case.review.get().as_bytes(), &sample::policy(), &case.known(), sample::now());
+        assert_eq!(sample::word(&judged.unwrap().verdict), case.verdict, "{name}");
+    }
+}
+
+/// The target of `performance.md` section 5: two specs, the parser's own stack, the answer.
+#[test]
+fn the_allow_path_of_a_rollout_makes_four_allocations_at_most() {
+    for (name, case) in corpus() {
+        let (policy, known, body) = (sample::policy(), case.known(), case.review.get().as_bytes());
+        // What people give once a rollout is read in full.
+        if case.verdict != "allow"
+            || ["approval", "revocation", "acknowledgement"].iter().any(|word| name.starts_with(word))
+        {
+            continue;
+        }
+        let counted = allocation_counter::measure(|| {
+            let judged = judge(case.webhook(), body, &policy, &known, sample::now());
+            assert!(matches!(judged, Ok(judged) if judged.verdict == Verdict::ALLOW));
+        });
+        assert!(counted.count_total <= case.allocations(), "{name}: {}", counted.count_total);
+    }
+}
+
+impl Case {
+    fn allocations(&self) -> u64 {
+        match self.webhook() {
+            Webhook::Rollouts => 4,
+            // Lists of authors and of finalizers, metadata and parts of the spec are looked into as well.
+            Webhook::Approvals | Webhook::Runtimes | Webhook::Applications | Webhook::Plans => 32,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Sent {
+    request: SentRequest,
+}
+
+#[derive(Deserialize)]
+struct SentRequest {
+    uid: String,
+}
+
+/// Nothing panics, and what is answered is answered to the request that was sent.
+fn judge_anyhow(webhook: Webhook, body: &[u8]) -> Option<Verdict> {
+    let judged = judge(webhook, body, &sample::policy(), &Known::default(), sample::now()).ok()?;
+    // What no rule reads is not looked into: a text there may hold half a character.
+    let Sent { request } = serde_json::from_slice(body).unwrap();
+    let answer: Value = serde_json::from_slice(&judged.answer).unwrap();
+    assert_eq!(answer["response"]["uid"], request.uid);
+    assert_eq!(answer["response"]["allowed"].as_bool().unwrap(), !matches!(judged.verdict, Verdict::Deny(_)));
+    Some(judged.verdict)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn turned_and_lost_bytes_never_panic(pick in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(), webhook in 0..5_usize) {
+        let cases = CASES.with(Clone::clone);
+        let mut body = cases[pick.index(cases.len())].clone();
+        let at = at.index(body.len());
+        body[at] ^= byte;
+        judge_anyhow(Webhook::ALL[webhook], &body);
+        prop_assert_eq!(judge_anyhow(Webhook::ALL[webhook], &body[..at]), None);
+    }
+
+    #[test]
+    fn garbage_is_never_allowed(body in prop::collection::vec(any::<u8>(), 0..200), webhook in 0..5_usize) {
+        prop_assert_eq!(judge_anyhow(Webhook::ALL[webhook], &body), None);
+    }
+
+    #[test]
+    fn a_value_of_another_type_anywhere_never_panics(pick in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), kind in 0..5_usize) {
+        let cases = CASES.with(Clone::clone);
+        let mut body: Value = serde_json::from_slice(&cases[pick.index(cases.len())]).unwrap();
+        let mut paths = Vec::new();
+        pointers(&body, "", &mut paths);
+        let path = &paths[at.index(paths.len())];
+        *body.pointer_mut(path).unwrap() = [Value::Null, true.into(), 7.into(), "x".into(), serde_json::json!([{}])][kind].clone();
+        let body = serde_json::to_vec(&body).unwrap();
+        for webhook in Webhook::ALL {
+            judge_anyhow(webhook, &body);
+        }
+    }
+}
+
+thread_local! {
+    static CASES: std::rc::Rc<Vec<Vec<u8>>> =
+        corpus().into_iter().map(|(_, case)| case.review.get().as_bytes().to_vec()).collect::<Vec<_>>().into();
+}
+
+fn pointers(value: &Value, at: &str, paths: &mut Vec<String>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(map) => {
+            map.iter().map(|(key, child)| (key.replace('~', "~0").replace('/', "~1"), child)).collect()
+        }
+        Value::Array(list) => list.iter().enumerate().map(|(index, child)| (index.to_string(), child)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    };
+    paths.push(at.to_owned());
+    for (key, child) in children {
+        pointers(child, &format!("{at}/{key}"), paths);
+    }
+}

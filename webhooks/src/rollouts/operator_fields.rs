@@ -1,0 +1,52 @@
+//! Rule 9: outcome, evidence and end are set once, progress and status are written, by the operator alone.
+
+use aicr_crds::reason::Outcome;
+
+use super::{Act, Annotations, Case, Rollout};
+use crate::{
+    review::Text,
+    verdict::{Denial, Rule},
+};
+
+const NOT_YOURS: &str = "status, the outcome label and the operator.aicr.run annotations of a rollout are written by the operator alone; leave them as they are";
+const ONCE: &str = "the outcome, evidence and end of a rollout are written once; ask for a retry";
+
+pub(super) fn judge(case: &Case<'_, '_>) -> Result<(), Denial> {
+    match &case.act {
+        Act::Create(new) => fresh(new),
+        Act::Update { old, new } => update(case, old, new),
+        Act::Delete(_) => Ok(()),
+    }
+}
+
+fn fresh(new: &Rollout<'_>) -> Result<(), Denial> {
+    let marked = new.metadata.annotations.as_ref().is_some_and(|marks| *marks != Annotations::default());
+    if marked || new.outcome().is_some() {
+        return Err(Rule::OperatorFields.forbids("a new rollout has neither outcome nor progress"));
+    }
+    Ok(())
+}
+
+fn update(case: &Case<'_, '_>, old: &Rollout<'_>, new: &Rollout<'_>) -> Result<(), Denial> {
+    let none = Annotations::default();
+    let before = old.metadata.annotations.as_ref().unwrap_or(&none);
+    let after = new.metadata.annotations.as_ref().unwrap_or(&none);
+    if !case.is_operator() {
+        let touched = case.review.is_status() || before != after || old.outcome() != new.outcome();
+        return if touched { Err(Rule::OperatorFields.forbids(NOT_YOURS)) } else { Ok(()) };
+    }
+    let once = |held: Option<&Text<'_>>, now: Option<&Text<'_>>| held.is_none() || held == now;
+    let kept = once(old.outcome(), new.outcome())
+        && once(before.evidence.as_ref(), after.evidence.as_ref())
+        && once(before.finished_at.as_ref(), after.finished_at.as_ref());
+    if !kept {
+        return Err(Rule::OperatorFields.forbids(ONCE));
+    }
+    let is_known = |word: &Text<'_>| Outcome::ALL.iter().any(|outcome| outcome.as_str() == word.as_str());
+    if old.outcome().is_none() && !new.outcome().is_none_or(is_known) {
+        return Err(
+            Rule::OperatorFields.forbids("the outcome is none of the six; this operator has a defect, report it")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,350 @@
+//! A table of cases for each rule.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::{
+    Known, KnownRollout, RolloutState, Rule, Separation, Verdict, Warning, Webhook,
+    sample::{
+        OPERATOR, ROLLOUT, UID, acknowledgement, approval, approved, ask, ask_with, assert_forbidden, ended, minutes,
+        person, policy, review, revocation, rollout, with, word,
+    },
+};
+
+fn known(name: &str, state: RolloutState) -> Known {
+    Known::from_rollouts(vec![KnownRollout {
+        name: name.into(),
+        runtime_uid: UID.into(),
+        state,
+        removes: vec![],
+        frees: vec![],
+    }])
+}
+
+fn update(user: &str, old: &Value, new: &Value) -> Verdict {
+    ask(Webhook::Rollouts, &review(user, Some(old), Some(new)), &Known::default())
+}
+
+fn create(user: &str, new: &Value, known: &Known) -> String {
+    word(&ask(Webhook::Rollouts, &review(user, None, Some(new)), known))
+}
+
+fn delete(user: &str, old: &Value) -> String {
+    word(&ask(Webhook::Rollouts, &review(user, Some(old), None), &Known::default()))
+}
+
+/// The verdict on an approval by alice with something changed.
+fn approve(old: &Value, change: impl FnOnce(&mut Value)) -> Verdict {
+    let mut given = approval(old, "alice");
+    change(&mut given);
+    update("alice", old, &with(old, |r| r["spec"]["approval"] = given))
+}
+
+#[test]
+fn an_approver_who_did_not_ask_for_it_approves_revokes_and_acknowledges() {
+    assert_eq!(approve(&rollout(), |_| {}), Verdict::ALLOW);
+    let revoked = with(&approved(), |r| r["spec"]["revocation"] = revocation("alice"));
+    assert_eq!(update("alice", &approved(), &revoked), Verdict::ALLOW);
+    let done = with(&approved(), |r| r["spec"]["acknowledgements"] = json!([acknowledgement("nvsentinel", "alice")]));
+    assert_eq!(update("alice", &approved(), &done), Verdict::ALLOW);
+}
+
+#[test]
+fn creation_is_the_operators_without_consent_and_one_at_a_time() {
+    let (new, none) = (with(&rollout(), |r| r["metadata"]["annotations"] = json!({})), Known::from_rollouts(vec![]));
+    assert_eq!(create(OPERATOR, &new, &none), "allow");
+    assert_eq!(create("alice", &new, &none), "Creation 403");
+    assert_eq!(create(OPERATOR, &new, &Known::default()), "Creation 409");
+    for (field, value) in [
+        ("approval", approval(&new, "alice")),
+        ("revocation", revocation("alice")),
+        ("acknowledgements", json!([acknowledgement("nvsentinel", "alice")])),
+    ] {
+        assert_eq!(create(OPERATOR, &with(&new, |r| r["spec"][field] = value), &none), "Creation 403", "{field}");
+    }
+    assert_eq!(create(OPERATOR, &with(&new, |r| r["spec"]["acknowledgements"] = json!([])), &none), "allow");
+    for state in [RolloutState::Unapproved, RolloutState::Revoked, RolloutState::Approved(crate::sample::now())] {
+        assert_eq!(create(OPERATOR, &new, &known("rollout-other-1", state)), "Creation 409", "{state:?}");
+        assert_eq!(create(OPERATOR, &new, &known(ROLLOUT, state)), "allow", "its own name: the API server says so");
+    }
+    assert_eq!(create(OPERATOR, &new, &known("rollout-other-1", RolloutState::Ended)), "allow");
+}
+
+#[rstest]
+#[case::target("targetPlanDigest", json!("sha256:0"))]
+#[case::runtime_uid("runtime", json!({ "name": "cluster", "uid": "other" }))]
+#[case::deadline("deadline", json!("2027-01-01T00:00:00Z"))]
+#[case::steps("steps", json!([]))]
+#[case::inventory("inventory", json!([{ "application": "a", "uid": "u", "fingerprint": "f" }]))]
+#[case::a_new_field("surprise", json!(1))]
+fn the_spec_changes_for_nobody(#[case] field: &str, #[case] value: Value) {
+    for user in ["alice", OPERATOR, "kubernetes-admin"] {
+        let changed = with(&rollout(), |r| r["spec"][field] = value.clone());
+        assert_forbidden(&update(user, &rollout(), &changed), Rule::Immutability);
+        assert_forbidden(&update(user, &changed, &rollout()), Rule::Immutability);
+    }
+}
+
+#[test]
+fn consent_is_neither_changed_nor_removed_nor_given_twice() {
+    let held = with(&approved(), |r| {
+        r["spec"]["revocation"] = revocation("alice");
+        r["spec"]["acknowledgements"] = json!([acknowledgement("nvsentinel", "alice")]);
+    });
+    for change in [
+        (|r: &mut Value| r["spec"]["approval"]["expiresAt"] = json!(minutes(180))) as fn(&mut Value),
+        |r| r["spec"]["approval"] = Value::Null,
+        |r| r["spec"]["revocation"]["reason"] = json!("another"),
+        |r| r["spec"]["revocation"] = Value::Null,
+        |r| r["spec"]["acknowledgements"] = json!([]),
+        |r| r["spec"]["acknowledgements"][0]["reason"] = json!("another"),
+        |r| {
+            r["spec"]["acknowledgements"] =
+                json!([r["spec"]["acknowledgements"][0], acknowledgement("nvsentinel", "bob")]);
+        },
+    ] {
+        assert_forbidden(&update("alice", &held, &with(&held, change)), Rule::Immutability);
+    }
+    let twice = with(&approved(), |r| {
+        r["spec"]["acknowledgements"] =
+            json!([acknowledgement("nvsentinel", "alice"), acknowledgement("nvsentinel", "alice")]);
+    });
+    assert_forbidden(&update("alice", &approved(), &twice), Rule::Immutability);
+    assert_eq!(update("bob", &held, &with(&held, |r| r["metadata"]["labels"]["team"] = json!("x"))), Verdict::ALLOW);
+}
+
+/// B48.
+#[test]
+fn consent_names_the_requester_and_the_time_and_is_never_the_operators() {
+    assert_forbidden(&approve(&rollout(), |a| a["approvedBy"] = person("bob")), Rule::Stamp);
+    assert_forbidden(&approve(&rollout(), |a| a["approvedBy"]["groups"] = json!(["system:masters"])), Rule::Stamp);
+    assert_forbidden(&approve(&rollout(), |a| a["approvedAt"] = json!(minutes(16))), Rule::Stamp);
+    assert_forbidden(&approve(&rollout(), |a| a["approvedAt"] = json!(minutes(-16))), Rule::Stamp);
+    assert_eq!(approve(&rollout(), |a| a["approvedAt"] = json!(minutes(15))), Verdict::ALLOW);
+    let by_operator = with(&rollout(), |r| r["spec"]["approval"] = approval(&rollout(), OPERATOR));
+    assert_forbidden(&update(OPERATOR, &rollout(), &by_operator), Rule::Stamp);
+    for (field, value) in
+        [("revocation", revocation("bob")), ("acknowledgements", json!([acknowledgement("nvsentinel", "bob")]))]
+    {
+        let forged = with(&approved(), |r| r["spec"][field] = value);
+        assert_forbidden(&update("alice", &approved(), &forged), Rule::Stamp);
+    }
+}
+
+#[test]
+fn only_those_in_the_list_consent_cluster_admin_included() {
+    for user in ["mallory", "kubernetes-admin"] {
+        let by = with(&rollout(), |r| r["spec"]["approval"] = approval(&rollout(), user));
+        assert_forbidden(&update(user, &rollout(), &by), Rule::Approvers);
+        let by = with(&approved(), |r| r["spec"]["revocation"] = revocation(user));
+        assert_forbidden(&update(user, &approved(), &by), Rule::Approvers);
+        let by = with(&approved(), |r| r["spec"]["acknowledgements"] = json!([acknowledgement("nvsentinel", user)]));
+        assert_forbidden(&update(user, &approved(), &by), Rule::Approvers);
+    }
+    let mut asked = review(
+        "gus",
+        Some(&rollout()),
+        Some(&with(&rollout(), |r| {
+            r["spec"]["approval"] = approval(&rollout(), "gus");
+            r["spec"]["approval"]["approvedBy"]["groups"] = json!(["aicr-approvers"]);
+        })),
+    );
+    asked["request"]["userInfo"]["groups"] = json!(["aicr-approvers"]);
+    assert_eq!(ask(Webhook::Rollouts, &asked, &Known::default()), Verdict::ALLOW);
+}
+
+#[test]
+fn an_author_does_not_approve_unless_the_chart_says_so_and_then_with_a_warning() {
+    let by_author = with(&rollout(), |r| r["spec"]["approval"] = approval(&rollout(), "ann"));
+    assert_forbidden(&update("ann", &rollout(), &by_author), Rule::Separation);
+    let mut lenient = policy();
+    lenient.separation = Separation::SelfApproval;
+    let asked = |user: &str, new: &Value| {
+        ask_with(Webhook::Rollouts, &review(user, Some(&rollout()), Some(new)), &lenient, &Known::default())
+    };
+    assert_eq!(asked("ann", &by_author), Verdict::Allow(vec![Warning::SelfApproval]));
+    let by_other = with(&rollout(), |r| r["spec"]["approval"] = approval(&rollout(), "alice"));
+    assert_eq!(asked("alice", &by_other), Verdict::ALLOW);
+    let revoked = with(&approved(), |r| r["spec"]["revocation"] = revocation("ann"));
+    assert_eq!(update("ann", &approved(), &revoked), Verdict::ALLOW, "an author may always stop it");
+}
+
+#[rstest]
+#[case::no_reason("reason", json!(" "))]
+#[case::past("expiresAt", json!(minutes(0)))]
+#[case::beyond_the_deadline("expiresAt", json!(minutes(361)))]
+#[case::another_digest("bindingDigest", json!(aicr_crds::Digest::of(b"other")))]
+fn an_approval_needs_reason_expiry_and_digest(#[case] field: &str, #[case] value: Value) {
+    assert_forbidden(&approve(&rollout(), |a| a[field] = value), Rule::Approval);
+}
+
+#[test]
+fn an_approval_may_last_until_the_deadline() {
+    assert_eq!(approve(&rollout(), |a| a["expiresAt"] = json!(minutes(360))), Verdict::ALLOW);
+}
+
+/// B94: what the approver saw is bound, whatever differs.
+#[rstest]
+#[case::runtime("runtime", json!({ "name": "cluster", "uid": "other" }))]
+#[case::inventory("inventory", json!([{ "application": "a", "uid": "u", "fingerprint": aicr_crds::Digest::of(b"f") }]))]
+#[case::deadline("deadline", json!(minutes(361)))]
+#[case::target("targetPlanDigest", json!(aicr_crds::Digest::of(b"other")))]
+#[case::authors("requestedBy", json!([]))]
+fn an_approval_made_for_something_else_is_refused(#[case] field: &str, #[case] value: Value) {
+    let other = with(&rollout(), |r| r["spec"][field] = value);
+    let given = approval(&rollout(), "alice");
+    assert_forbidden(&update("alice", &other, &with(&other, |r| r["spec"]["approval"] = given)), Rule::Approval);
+}
+
+#[test]
+fn an_approval_made_for_other_steps_or_another_order_is_refused() {
+    let other = with(&rollout(), |r| {
+        let steps = r["spec"]["steps"].as_array_mut().unwrap();
+        steps.reverse();
+    });
+    let given = approval(&rollout(), "alice");
+    assert_forbidden(&update("alice", &other, &with(&other, |r| r["spec"]["approval"] = given)), Rule::Approval);
+}
+
+#[test]
+fn a_rollout_that_ended_is_past_its_deadline_or_needs_none_is_not_approved() {
+    let over = with(&rollout(), |r| r["metadata"]["labels"]["operator.aicr.run/outcome"] = json!("Failed"));
+    assert_forbidden(&approve(&over, |_| {}), Rule::Approval);
+    let late = with(&rollout(), |r| r["spec"]["deadline"] = json!(minutes(0)));
+    assert_forbidden(&approve(&late, |_| {}), Rule::Approval);
+    let free = with(&rollout(), |r| {
+        for step in r["spec"]["steps"].as_array_mut().unwrap() {
+            step["approval"]["need"] = json!("NotRequired");
+        }
+    });
+    assert_forbidden(&approve(&free, |_| {}), Rule::Approval);
+    let newer = with(&rollout(), |r| r["spec"]["schemaVersion"] = json!("2"));
+    assert_forbidden(&approve(&newer, |_| {}), Rule::Approval);
+}
+
+#[test]
+fn a_revocation_needs_an_approval_and_a_reason_and_comes_before_validation() {
+    let revoke = |old: &Value, reason: &str| {
+        let new = with(old, |r| {
+            r["spec"]["revocation"] = revocation("alice");
+            r["spec"]["revocation"]["reason"] = json!(reason);
+        });
+        update("alice", old, &new)
+    };
+    assert_forbidden(&revoke(&rollout(), "why"), Rule::Revocation);
+    assert_forbidden(&revoke(&approved(), " "), Rule::Revocation);
+    assert_forbidden(
+        &revoke(&with(&approved(), |r| r["status"] = json!({ "phase": "Validating" })), "why"),
+        Rule::Revocation,
+    );
+    assert_forbidden(&revoke(&ended("Succeeded"), "why"), Rule::Revocation);
+    assert_eq!(revoke(&with(&approved(), |r| r["status"] = json!({ "phase": "Progressing" })), "why"), Verdict::ALLOW);
+}
+
+#[test]
+fn an_acknowledgement_is_for_a_release_that_waits_for_it() {
+    let acknowledge = |old: &Value, given: Value| {
+        update("alice", old, &with(old, |r| r["spec"]["acknowledgements"] = json!([given])))
+    };
+    for release in ["nothing", "nfd", "late"] {
+        assert_forbidden(&acknowledge(&approved(), acknowledgement(release, "alice")), Rule::Acknowledgement);
+    }
+    let silent = with(&acknowledgement("nvsentinel", "alice"), |given| given["reason"] = json!(""));
+    assert_forbidden(&acknowledge(&approved(), silent), Rule::Acknowledgement);
+    assert_forbidden(&acknowledge(&ended("Failed"), acknowledgement("nvsentinel", "alice")), Rule::Acknowledgement);
+}
+
+#[rstest]
+#[case::outcome("labels", "outcome", "Succeeded")]
+#[case::evidence("annotations", "evidence", "oci://e")]
+#[case::finished_at("annotations", "finished-at", "2026-11-29T22:00:00Z")]
+#[case::retry_spent("annotations", "retry-spent", "t")]
+#[case::written("annotations", "written", "{}")]
+fn outcome_and_progress_are_written_by_the_operator(#[case] map: &str, #[case] key: &str, #[case] value: &str) {
+    let marked = with(&rollout(), |r| r["metadata"][map][format!("operator.aicr.run/{key}")] = json!(value));
+    assert_eq!(update(OPERATOR, &rollout(), &marked), Verdict::ALLOW);
+    assert_forbidden(&update("alice", &rollout(), &marked), Rule::OperatorFields);
+    assert_forbidden(&update("alice", &marked, &rollout()), Rule::OperatorFields);
+    let known = Known::from_rollouts(vec![]);
+    assert_eq!(create(OPERATOR, &marked, &known), "OperatorFields 403");
+}
+
+#[rstest]
+#[case::outcome("labels", "outcome")]
+#[case::evidence("annotations", "evidence")]
+#[case::finished_at("annotations", "finished-at")]
+fn an_end_is_written_once_by_the_operator_too(#[case] map: &str, #[case] key: &str) {
+    let key = format!("operator.aicr.run/{key}");
+    let old = with(&ended("Failed"), |r| r["metadata"]["annotations"]["operator.aicr.run/evidence"] = json!("oci://e"));
+    assert_forbidden(
+        &update(OPERATOR, &old, &with(&old, |r| r["metadata"][map][&key] = json!("Succeeded"))),
+        Rule::OperatorFields,
+    );
+    assert_forbidden(
+        &update(OPERATOR, &old, &with(&old, |r| r["metadata"][map][&key] = Value::Null)),
+        Rule::OperatorFields,
+    );
+}
+
+#[test]
+fn an_outcome_that_is_no_outcome_is_refused() {
+    let odd = with(&rollout(), |r| r["metadata"]["labels"]["operator.aicr.run/outcome"] = json!("Great"));
+    assert_forbidden(&update(OPERATOR, &rollout(), &odd), Rule::OperatorFields);
+}
+
+#[test]
+fn status_is_written_by_the_operator() {
+    let mut asked = review("alice", Some(&rollout()), Some(&rollout()));
+    asked["request"]["subResource"] = json!("status");
+    assert_forbidden(&ask(Webhook::Rollouts, &asked, &Known::default()), Rule::OperatorFields);
+    asked["request"]["userInfo"]["username"] = json!(OPERATOR);
+    assert_eq!(ask(Webhook::Rollouts, &asked, &Known::default()), Verdict::ALLOW);
+}
+
+/// B46: on DELETE there is no object.
+#[test]
+fn an_unfinished_rollout_is_deleted_by_nobody_but_the_operator() {
+    assert_eq!(delete("kubernetes-admin", &rollout()), "Deletion 403");
+    assert_eq!(delete("system:serviceaccount:kube-system:namespace-controller", &approved()), "Deletion 403");
+    assert_eq!(delete(OPERATOR, &rollout()), "allow");
+    assert_eq!(delete("kubernetes-admin", &ended("Failed")), "allow");
+}
+
+#[test]
+fn the_delete_of_a_collection_is_named_from_the_old_object() {
+    let mut asked = review("alice", Some(&rollout()), None);
+    asked["request"].as_object_mut().unwrap().remove("name");
+    let body = serde_json::to_vec(&asked).unwrap();
+    let judged = crate::judge(Webhook::Rollouts, &body, &policy(), &Known::default(), crate::sample::now()).unwrap();
+    let answer: Value = serde_json::from_slice(&judged.answer).unwrap();
+    let message = answer["response"]["status"]["message"].as_str().unwrap();
+    assert!(message.starts_with(&format!("RuntimeRollout {ROLLOUT}: the rollout has not ended")), "{message}");
+    assert!(message.ends_with("[Deletion]"), "{message}");
+    assert_eq!(answer["response"]["status"]["code"], 403);
+    assert_eq!(answer["response"]["status"]["reason"], "Forbidden");
+    assert_eq!(answer["response"]["uid"], asked["request"]["uid"]);
+}
+
+#[test]
+fn an_update_without_its_objects_is_refused() {
+    for absent in ["object", "oldObject"] {
+        let mut asked = review("alice", Some(&rollout()), Some(&rollout()));
+        asked["request"][absent] = Value::Null;
+        assert_forbidden(&ask(Webhook::Rollouts, &asked, &Known::default()), Rule::Readable);
+    }
+}
+
+/// The review's structs spell keys out, as serde wants them.
+#[test]
+fn the_keys_that_are_read_are_those_of_the_kinds() {
+    use aicr_crds::keys::{annotation, label};
+    assert_eq!(label::OUTCOME, "operator.aicr.run/outcome");
+    assert_eq!(label::MANAGED_BY, "app.kubernetes.io/managed-by");
+    assert_eq!(annotation::EVIDENCE, "operator.aicr.run/evidence");
+    assert_eq!(annotation::FINISHED_AT, "operator.aicr.run/finished-at");
+    assert_eq!(annotation::RETRY_SPENT, "operator.aicr.run/retry-spent");
+    assert_eq!(annotation::WRITTEN, "operator.aicr.run/written");
+    assert_eq!(annotation::SPEC_CHANGED_BY, "operator.aicr.run/spec-changed-by");
+    let mut phases = aicr_crds::rollout::Phase::ALL.iter();
+    assert!(phases.any(|phase| phase.as_str() == "Validating"));
+}

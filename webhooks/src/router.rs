@@ -1,0 +1,136 @@
+//! The HTTP half: paths, bounds on body, time and number, and statuses for what is no review.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, FromRequest, Request, State},
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use jiff::Timestamp;
+use tokio::{sync::Semaphore, time::timeout};
+
+use crate::{Judged, Known, Policy, Verdict, Webhook, judge};
+
+/// Bytes of a review: it carries the old and the new object, each up to the store's limit.
+pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
+/// Bodies that are held at once; together they bound memory.
+const AT_ONCE: usize = 16;
+/// For waiting and reading together; the API server gives up after 5 s.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What the process gives to the door.
+#[derive(Clone)]
+pub struct Door {
+    /// The installation's flags.
+    pub policy: Arc<Policy>,
+    /// The rollouts as the watch last delivered them; the process stores a new one with each change.
+    pub known: Arc<ArcSwap<Known>>,
+    /// The clock.
+    pub clock: Clock,
+    /// Who counts.
+    pub observer: Arc<dyn Observe>,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Allowed, patched or not.
+    Allowed,
+    /// Denied by a rule.
+    Denied,
+    /// No review: an HTTP error, which the API server takes for a denial.
+    Refused,
+}
+
+impl Decision {
+    /// Every decision.
+    pub const ALL: [Self; 3] = [Self::Allowed, Self::Denied, Self::Refused];
+
+    /// The value of the metric's label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Told of every request but dry runs.
+pub trait Observe: Send + Sync {
+    /// `took` counts from the request's head to the answer, the wait for its body included.
+    fn decided(&self, webhook: Webhook, decision: Decision, took: Duration);
+}
+
+/// The webhooks' routes, to be served over TLS.
+pub fn router(door: Door) -> Router {
+    let state = Arc::new(Served { door, room: Semaphore::new(AT_ONCE) });
+    let paths = Webhook::ALL.into_iter().fold(Router::new(), |router, webhook| {
+        let handler = move |State(served): State<Arc<Served>>, request: Request| serve(served, webhook, request);
+        router.route(webhook.path(), post(handler))
+    });
+    paths.layer(DefaultBodyLimit::max(BODY_LIMIT)).with_state(state)
+}
+
+struct Served {
+    door: Door,
+    room: Semaphore,
+}
+
+async fn serve(served: Arc<Served>, webhook: Webhook, request: Request) -> Response {
+    let since = Instant::now();
+    let observe = |decision| served.door.observer.decided(webhook, decision, since.elapsed());
+    match answer(&served, webhook, request).await {
+        Ok(judged) => {
+            if !judged.dry_run {
+                observe(match judged.verdict {
+                    Verdict::Allow(_) | Verdict::Patch(_) => Decision::Allowed,
+                    Verdict::Deny(_) => Decision::Denied,
+                });
+            }
+            ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], judged.answer).into_response()
+        }
+        Err(refusal) => {
+            observe(Decision::Refused);
+            refusal
+        }
+    }
+}
+
+/// The judgment, or the HTTP error in its place.
+async fn answer(served: &Served, webhook: Webhook, request: Request) -> Result<Judged, Response> {
+    if !is_json(&request) {
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json").into_response());
+    }
+    let read = async {
+        let permit = served.room.acquire().await;
+        // Held until the verdict: it is the body that takes memory.
+        (permit, Bytes::from_request(request, &()).await)
+    };
+    let (_permit, body) = timeout(PATIENCE, read)
+        .await
+        .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not come in time").into_response())?;
+    let body = body.map_err(IntoResponse::into_response)?;
+    let door = &served.door;
+    judge(webhook, &body, &door.policy, &door.known.load(), (door.clock)())
+        .map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()).into_response())
+}
+
+fn is_json(request: &Request) -> bool {
+    let named = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    named.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Who may write what of a ClusterRuntime.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::{
+    Known, Rule, Verdict, Warning, Webhook,
+    sample::{OPERATOR, UID, ask, assert_forbidden, authors, review, runtime, with},
+};
+
+const AUTHORS: &str = "operator.aicr.run/spec-changed-by";
+
+fn update(user: &str, old: &Value, new: &Value) -> Verdict {
+    ask(Webhook::Runtimes, &review(user, Some(old), Some(new)), &Known::default())
+}
+
+fn create(user: &str, new: &Value) -> Verdict {
+    ask(Webhook::Runtimes, &review(user, None, Some(new)), &Known::default())
+}
+
+/// As the stamp leaves it: ben's edit after ann's.
+fn edited(change: impl FnOnce(&mut Value)) -> Value {
+    with(&runtime(), |r| {
+        change(r);
+        r["metadata"]["annotations"][AUTHORS] = json!(authors(&[("ann", -60), ("ben", 0)]));
+    })
+}
+
+fn created(change: impl FnOnce(&mut Value)) -> Value {
+    with(&runtime(), |r| {
+        change(r);
+        r["metadata"]["annotations"][AUTHORS] = json!(authors(&[("ben", 0)]));
+    })
+}
+
+#[test]
+fn a_person_creates_and_edits_with_the_stamp() {
+    assert_eq!(create("ben", &created(|_| {})), Verdict::ALLOW);
+    assert_eq!(update("ben", &runtime(), &edited(|r| r["spec"]["intent"] = json!("inference"))), Verdict::ALLOW);
+}
+
+#[test]
+fn the_authors_are_stamped_and_cannot_be_set() {
+    let edit = |r: &mut Value| r["spec"]["intent"] = json!("inference");
+    assert_forbidden(&update("ben", &runtime(), &with(&runtime(), edit)), Rule::Authors);
+    assert_forbidden(&create("ben", &with(&runtime(), |_| {})), Rule::Authors);
+    let bare = with(&created(|_| {}), |r| r["metadata"]["annotations"] = json!({}));
+    assert_forbidden(&create("ben", &bare), Rule::Authors);
+    assert_forbidden(&update("ben", &runtime(), &edited(|_| {})), Rule::Authors);
+    let dropped = with(&runtime(), |r| r["metadata"]["annotations"] = json!({}));
+    assert_forbidden(&update("ben", &runtime(), &dropped), Rule::Authors);
+}
+
+#[test]
+fn the_brakes_are_no_edit() {
+    let braked = with(&runtime(), |r| {
+        r["spec"]["paused"] = json!(true);
+        r["spec"]["suspendEngine"] = json!(true);
+        r["metadata"]["annotations"]["operator.aicr.run/retry"] = json!("1");
+    });
+    assert_eq!(update("ben", &runtime(), &braked), Verdict::ALLOW);
+}
+
+#[test]
+fn there_is_one_runtime_and_it_is_named_cluster() {
+    assert_forbidden(&create("ben", &created(|r| r["metadata"]["name"] = json!("other"))), Rule::RuntimeName);
+}
+
+#[rstest]
+#[case::the_same(json!({ "role": "gpu" }))]
+#[case::wider(json!({}))]
+#[case::narrower(json!({ "role": "gpu", "zone": "a" }))]
+fn groups_that_contain_each_other_are_refused_only_where_both_select(#[case] system: Value) {
+    let new = edited(|r| r["spec"]["placement"]["system"]["nodeSelector"] = system.clone());
+    let judged = update("ben", &runtime(), &new);
+    if system == json!({}) {
+        assert_eq!(judged, Verdict::ALLOW);
+    } else {
+        assert_forbidden(&judged, Rule::RuntimeSpec);
+    }
+    let other_edit = with(&new, |r| {
+        r["spec"]["intent"] = json!("inference");
+        r["metadata"]["annotations"][AUTHORS] = json!(authors(&[("ann", -60), ("ben", 1)]));
+    });
+    assert_eq!(update("ben", &new, &other_edit), Verdict::ALLOW, "an old fault is not asked of another edit");
+}
+
+#[test]
+fn a_runtime_does_not_adopt_itself() {
+    let own = edited(|r| r["spec"]["adoption"] = json!({ "runtimeUID": UID }));
+    assert_forbidden(&update("ben", &runtime(), &own), Rule::RuntimeSpec);
+    let other = edited(|r| r["spec"]["adoption"] = json!({ "runtimeUID": "0c1d6f0e-5a41-4f0b-9a3e-0d2c8c1f7a11" }));
+    assert_eq!(update("ben", &runtime(), &other), Verdict::ALLOW);
+}
+
+#[test]
+fn the_operator_changes_its_finalizer_and_nothing_else() {
+    let bare = with(&runtime(), |r| {
+        r["metadata"]["finalizers"] = json!([]);
+        r["metadata"]["managedFields"] = json!([{}]);
+    });
+    assert_eq!(update(OPERATOR, &runtime(), &bare), Verdict::ALLOW);
+    assert_eq!(update(OPERATOR, &bare, &runtime()), Verdict::ALLOW);
+    for change in [
+        (|r: &mut Value| r["spec"]["paused"] = json!(true)) as fn(&mut Value),
+        |r| r["spec"]["intent"] = json!("inference"),
+        |r| r["metadata"]["labels"] = json!({ "a": "b" }),
+        |r| r["metadata"]["annotations"]["operator.aicr.run/retry"] = json!("1"),
+        |r| r["metadata"]["finalizers"] = json!(["operator.aicr.run/cleanup", "other/finalizer"]),
+    ] {
+        assert_forbidden(&update(OPERATOR, &runtime(), &with(&runtime(), change)), Rule::RuntimeOperator);
+    }
+    let foreign = with(&runtime(), |r| r["metadata"]["finalizers"] = json!(["other/finalizer"]));
+    assert_forbidden(&update(OPERATOR, &foreign, &bare), Rule::RuntimeOperator);
+    assert_forbidden(&create(OPERATOR, &runtime()), Rule::RuntimeOperator);
+}
+
+#[test]
+fn status_is_the_operators() {
+    let mut asked = review("ben", Some(&runtime()), Some(&runtime()));
+    asked["request"]["subResource"] = json!("status");
+    assert_forbidden(&ask(Webhook::Runtimes, &asked, &Known::default()), Rule::RuntimeStatus);
+    asked["request"]["userInfo"]["username"] = json!(OPERATOR);
+    assert_eq!(ask(Webhook::Runtimes, &asked, &Known::default()), Verdict::ALLOW);
+}
+
+#[test]
+fn a_person_is_warned_of_deletion_and_of_missing_validation() {
+    let new = edited(|r| {
+        r["spec"]["deletionPolicy"] = json!("Delete");
+        r["spec"]["validation"] = json!({ "deployment": "Disabled" });
+    });
+    let both = Verdict::Allow(vec![Warning::DeletionDeletes, Warning::ValidationDisabled]);
+    assert_eq!(update("ben", &runtime(), &new), both);
+}
