@@ -25,7 +25,12 @@ pub fn run<C: Send + Sync + 'static>(up: fn() -> C, tests: impl IntoIterator<Ite
     let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
     // The last owner: what is up goes down here.
     drop(cluster);
-    conclusion.exit_code()
+    let left = aicr_lab::traces();
+    if left.is_empty() {
+        return conclusion.exit_code();
+    }
+    eprintln!("left behind: {}", left.join(", "));
+    ExitCode::FAILURE
 }
 
 /// Names functions as tests: `tests![module: first, second; other: third]`.

@@ -214,6 +214,29 @@ impl Stage {
         writes
     }
 
+    /// For each release but the last: from Argo CD's last write on it before the next release was created, to that create,
+    /// in milliseconds, by the API server's clock.
+    pub fn reaction_milliseconds(&self) -> Vec<i64> {
+        let at = |entry: &Value, key: &str| entry[key].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+        let created: Vec<jiff::Timestamp> = self
+            .audit(OPERATOR)
+            .iter()
+            .filter(|entry| entry["objectRef"]["resource"] == "applications" && entry["responseStatus"]["code"] == 201)
+            .filter_map(|entry| at(entry, "requestReceivedTimestamp"))
+            .collect();
+        let engine: Vec<jiff::Timestamp> = self
+            .audit("system:serviceaccount:argocd:argocd-application-controller")
+            .iter()
+            .filter(|entry| entry["objectRef"]["resource"] == "applications")
+            .filter_map(|entry| at(entry, "stageTimestamp"))
+            .collect();
+        let wait = |create: &jiff::Timestamp| {
+            let last = engine.iter().filter(|write| *write < create).max()?;
+            i64::try_from(create.duration_since(*last).as_millis()).ok()
+        };
+        created.iter().skip(1).filter_map(wait).collect()
+    }
+
     /// Ends the operator's process with SIGKILL, by its id, and waits for the next one.
     pub fn kill_the_operator(&self) {
         let before = operator_pids();

@@ -27,13 +27,19 @@ fn main() -> ExitCode {
                 a_runtime_of_another_name_is_refused,
                 overlapping_placements_stall_and_are_named,
                 a_selector_without_nodes_is_named,
+                a_second_lab_is_refused_and_named,
+                output_that_is_no_recipe_is_named,
+                a_chart_source_that_does_not_answer_is_named,
+                a_registry_that_is_not_there_is_named,
                 validation_that_is_required_and_not_installed_stalls;
             first:
                 inputs_become_a_plan_and_a_rollout_that_waits,
                 the_report_of_a_waiting_rollout_reads_as_the_page,
                 the_approved_rollout_survives_a_kill_and_the_loss_of_all_status,
                 every_release_was_written_once_and_is_healthy,
-                the_end_is_told_once;
+                no_apply_holds_what_argo_cd_owns,
+                the_end_is_told_once,
+                a_new_snapshot_gives_the_same_plan;
             upgrades:
                 the_upgrade_says_which_step_needs_whom,
                 a_manual_release_waits_for_its_acknowledgement,

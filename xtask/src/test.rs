@@ -33,10 +33,11 @@ struct Stage {
 const BUILD: &str = "binaries and tests";
 
 /// The list, cheapest first. To add a stage, add a row.
-const STAGES: [Stage; 9] = [
+const STAGES: [Stage; 10] = [
     Stage { name: "fmt", floor: Floor::Unit, run: fmt },
     Stage { name: "clippy", floor: Floor::Unit, run: clippy },
     Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
+    Stage { name: "rooms", floor: Floor::Unit, run: rooms },
     Stage { name: "helm lint", floor: Floor::Unit, run: helm_lint },
     Stage { name: BUILD, floor: Floor::Unit, run: build },
     Stage { name: "generated files", floor: Floor::Unit, run: generated },
@@ -71,6 +72,7 @@ pub(crate) fn run(floor: Option<Floor>) -> Result<(), XtaskError> {
             failed_floor = Some(stage.floor);
         }
         if interrupt::requested() {
+            failed.push("interrupted".to_owned());
             break;
         }
     }
@@ -124,6 +126,20 @@ fn deny(parts: &Parts) -> Result<(), XtaskError> {
     deny.args(["--log-level", "error", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
     deny.current_dir(workspace());
     command::shown(&mut deny).map_err(XtaskError::command("cargo-deny check bans licenses sources"))
+}
+
+/// The judgment and the eyes have no runtime, no server and no client.
+fn rooms(_: &Parts) -> Result<(), XtaskError> {
+    for package in ["aicr-decide", "aicr-read"] {
+        let mut tree = Command::new("cargo");
+        tree.args(["tree", "-p", package, "-e", "normal", "--prefix", "none", "--target", setup::TARGET]);
+        let text = command::output(tree.current_dir(workspace())).map_err(XtaskError::command("cargo tree"))?;
+        let refused = ["tokio ", "hyper ", "kube-client "];
+        if let Some(line) = text.lines().find(|line| refused.iter().any(|refused| line.starts_with(refused))) {
+            return Err(XtaskError::Stages { stages: vec![format!("{package} depends on {line}")] });
+        }
+    }
+    Ok(())
 }
 
 fn unit(_: &Parts) -> Result<(), XtaskError> {

@@ -111,6 +111,8 @@ pub struct RolloutSeen {
     pub target: TargetSeen,
     /// Every Application that carries our label or the runtime's UID, or is named like a step's release.
     pub applications: Vec<Application>,
+    /// Why plans or rollouts cannot be read, where any cannot.
+    pub unreadable: Option<String>,
     /// Other unfinished rollouts of this runtime: when created, and name.
     pub unfinished: Vec<(Timestamp, String)>,
 }

@@ -158,6 +158,7 @@ impl Drive {
             hands,
             resolver,
             resolution: Resolution::default(),
+            jobs: Vec::new(),
             patience: Patience::default(),
             started: Timestamp::now(),
         };
@@ -174,6 +175,7 @@ struct Control {
     hands: Hands,
     resolver: Resolver,
     resolution: Resolution,
+    jobs: Vec<JobSeen>,
     patience: Patience,
     started: Timestamp,
 }
@@ -211,39 +213,71 @@ impl Control {
         next.0
     }
 
-    /// The runtime with everything around it.
+    /// The runtime with everything around it. What fails is tried again by itself: no trouble with a Job keeps a rollout
+    /// from its time-out.
     async fn around(&mut self, runtime: ClusterRuntime, now: Timestamp, next: &mut Earliest) {
-        if !self.patience.is_over("runtime", now) {
-            return;
+        let jobs = self.look_at_jobs(&runtime, now, next).await;
+        if jobs && runtime.metadata.deletion_timestamp.is_none() && self.patience.is_over("resolver", now) {
+            self.resolve(&runtime, now, next).await;
         }
-        let begun = Instant::now();
-        let mut world = match self.gather(&runtime, now, next).await {
-            Ok(world) => world,
-            Err(error) => return self.failed("runtime", Some(&runtime), &error, now).await,
-        };
-        if world.runtime.metadata.deletion_timestamp.is_none() && self.patience.is_over("resolver", now) {
+        // The resolver may have taken its time: the world and the clock are looked at again.
+        let Some((world, now)) = self.fresh(next).await else { return };
+        if self.patience.is_over("runtime", now) {
             let begun = Instant::now();
-            let looked = self.resolver.step(&mut self.hands, &mut world, now).await;
-            self.resolution = world.resolution.clone();
-            self.settle("resolver", begun, looked, &world.runtime, now, next).await;
+            let looked = runtime::step(&mut self.hands, &world, now).await;
+            self.settle("runtime", begun, looked, &world.runtime, now, next).await;
         }
-        let looked = runtime::step(&mut self.hands, &world, now).await;
-        self.settle("runtime", begun, looked, &world.runtime, now, next).await;
-        self.rollouts(&world, now, next).await;
+        self.rollouts(&world, next).await;
     }
 
-    async fn gather(
-        &mut self,
-        runtime: &ClusterRuntime,
-        now: Timestamp,
-        next: &mut Earliest,
-    ) -> Result<World, DriveError> {
-        let jobs = self.hands.gather.jobs(now).await?;
-        next.add(jobs.again);
-        for finished in &jobs.finished {
-            self.finished(runtime, finished, now).await;
+    async fn resolve(&mut self, runtime: &ClusterRuntime, now: Timestamp, next: &mut Earliest) {
+        let begun = Instant::now();
+        let world = self.hands.gather.world(runtime.clone(), self.resolution.clone(), &self.jobs).await;
+        let looked = match world {
+            Ok(mut world) => {
+                let looked = self.resolver.step(&mut self.hands, &mut world, now).await;
+                self.resolution = world.resolution;
+                looked
+            }
+            Err(error) => Err(error),
+        };
+        self.settle("resolver", begun, looked, runtime, now, next).await;
+    }
+
+    /// Looks at the Jobs; where that fails, what was known of them stays. Whether it went well.
+    async fn look_at_jobs(&mut self, runtime: &ClusterRuntime, now: Timestamp, next: &mut Earliest) -> bool {
+        if !self.patience.is_over("jobs", now) {
+            return false;
         }
-        self.hands.gather.world(runtime.clone(), self.resolution.clone(), &jobs.all).await
+        let begun = Instant::now();
+        let looked = self.hands.gather.jobs(now).await;
+        let look = match looked {
+            Ok(jobs) => {
+                for finished in &jobs.finished {
+                    self.finished(runtime, finished, now).await;
+                }
+                self.jobs = jobs.all;
+                Ok(jobs.again.map_or(Look::OnEvent, Look::At))
+            }
+            Err(error) => Err(error),
+        };
+        let well = look.is_ok();
+        self.settle("jobs", begun, look, runtime, now, next).await;
+        well
+    }
+
+    /// The world and the time as they are now.
+    async fn fresh(&mut self, next: &mut Earliest) -> Option<(World, Timestamp)> {
+        let runtime = self.hands.gather.runtime()?.ok()?;
+        let now = Timestamp::now();
+        match self.hands.gather.world(runtime.clone(), self.resolution.clone(), &self.jobs).await {
+            Ok(world) => Some((world, now)),
+            Err(error) => {
+                self.failed("world", Some(&runtime), &error, now).await;
+                next.add(self.patience.next(now));
+                None
+            }
+        }
     }
 
     /// Counts and tells what happened while this process lived; tells what it may have missed.
@@ -261,21 +295,38 @@ impl Control {
         }
     }
 
-    /// Every rollout of the runtime that is unfinished or not yet told of.
-    async fn rollouts(&mut self, world: &World, now: Timestamp, next: &mut Earliest) {
-        let unfinished = world.unfinished();
-        if let Some(rollout) = unfinished {
-            rollout::measure(Some(rollout), &world.around(rollout));
-        } else {
-            metrics().step(None);
+    /// Every rollout of the runtime that is unfinished or not yet told of, each in the world as it is then.
+    async fn rollouts(&mut self, world: &World, next: &mut Earliest) {
+        match world.unfinished() {
+            Some(rollout) => rollout::measure(Some(rollout), &world.around(rollout)),
+            None => metrics().step(None),
         }
-        for rollout in world.rollouts.iter().filter(|rollout| rollout::is_open(rollout)) {
-            if !self.patience.is_over("rollout", now) {
-                return;
+        let open: Vec<String> = world
+            .rollouts
+            .iter()
+            .filter(|rollout| rollout::is_open(rollout))
+            .map(kube::ResourceExt::name_any)
+            .collect();
+        for name in open {
+            let Some((world, now)) = self.fresh(next).await else { return };
+            let Some(rollout) = world.rollouts.iter().find(|rollout| rollout.metadata.name.as_ref() == Some(&name))
+            else {
+                continue;
+            };
+            // Patience is each rollout's own: one that cannot be told of keeps no other from its time-out.
+            if !self.patience.is_over(&name, now) {
+                continue;
             }
             let begun = Instant::now();
             let looked = rollout::step(&mut self.hands, rollout, &world.around(rollout), now).await;
-            self.settle("rollout", begun, looked, &world.runtime, now, next).await;
+            metrics().reconciled("rollout", begun.elapsed().as_secs_f64());
+            match looked {
+                Ok(look) => {
+                    self.patience.forgive(&name);
+                    next.add(look.time(now));
+                }
+                Err(error) => self.failed(&name, Some(&world.runtime), &error, now).await,
+            }
         }
     }
 
@@ -321,16 +372,10 @@ impl Control {
         }
     }
 
-    async fn failed(
-        &mut self,
-        controller: &'static str,
-        runtime: Option<&ClusterRuntime>,
-        error: &DriveError,
-        now: Timestamp,
-    ) {
+    async fn failed(&mut self, controller: &str, runtime: Option<&ClusterRuntime>, error: &DriveError, now: Timestamp) {
         let text = chain(error);
         tracing::warn!(controller, error = text, class = error.class(), "a reconcile failed and is tried again");
-        metrics().failed(controller, error.class());
+        metrics().failed(kind(controller), error.class());
         self.patience.failed(controller, now);
         let Some(runtime) = runtime else { return };
         let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
@@ -339,6 +384,11 @@ impl Control {
         let note = EventNote::new(uid, EventReason::ReconcileFailed, &occurrence, &text);
         self.hands.write.announce(&About::Runtime(runtime), &note).await;
     }
+}
+
+/// The metrics' word for what rests under this name: rollouts rest each under its own.
+fn kind(controller: &str) -> &'static str {
+    ["runtime", "resolver", "jobs", "world"].into_iter().find(|known| *known == controller).unwrap_or("rollout")
 }
 
 fn until(at: Timestamp) -> Duration {

@@ -79,6 +79,7 @@ impl Resolver {
             Verdict::DeleteJobs(_) => Ok(Look::Soon),
             Verdict::Resolved(digest) => {
                 self.seen = MirrorSeen::None;
+                make_newest(&pass, digest).await?;
                 tracing::debug!(plan = %digest, "the inputs have a plan");
                 Ok(Look::OnEvent)
             }
@@ -205,8 +206,11 @@ async fn store_snapshot(pass: Pass<'_>, job: &str, record: &Record) -> Result<Lo
 
 /// Keeps the newest snapshots, the one just stored included.
 async fn retain(pass: &Pass<'_>, newest: &str) -> Result<(), DriveError> {
-    let older: Vec<&str> =
-        pass.seen.snapshots.iter().map(|stored| stored.name.as_str()).filter(|name| *name != newest).collect();
+    // The one that says what the candidate is stays too, however old.
+    let says =
+        pass.seen.snapshots.iter().rev().find(|stored| !stored.resolved.is_empty()).map(|stored| stored.name.as_str());
+    let mortal = |name: &&str| *name != newest && Some(*name) != says;
+    let older: Vec<&str> = pass.seen.snapshots.iter().map(|stored| stored.name.as_str()).filter(mortal).collect();
     for name in older.iter().take((older.len() + 1).saturating_sub(SNAPSHOTS)) {
         if let Some(document) = pass.hands.gather.document(name) {
             let _ = pass.hands.write.delete_document(&document).await?;
@@ -266,6 +270,19 @@ async fn record(pass: &Pass<'_>, mirror: &MirrorPlan, plan: Digest) -> Result<()
     pass.hands.gather.until(&act, has).await
 }
 
+/// What the present inputs came to stands last, so that it stays the candidate when the inputs can not be resolved.
+async fn make_newest(pass: &Pass<'_>, plan: Digest) -> Result<(), DriveError> {
+    let Some(stored) = pass.seen.snapshots.last() else { return Ok(()) };
+    let Some(document) = pass.hands.gather.document(&stored.name) else { return Ok(()) };
+    let Content::Snapshot(snapshot) = &document.content else { return Ok(()) };
+    if snapshot.resolved.last().is_none_or(|last| last.plan == plan) {
+        return Ok(());
+    }
+    let Some(entry) = snapshot.resolved.iter().rev().find(|entry| entry.plan == plan) else { return Ok(()) };
+    let _ = pass.hands.write.resolved(&document, &with_entry(snapshot.resolved.clone(), entry.clone())).await?;
+    Ok(())
+}
+
 fn with_entry(mut entries: Vec<ResolvedEntry>, entry: ResolvedEntry) -> Vec<ResolvedEntry> {
     entries.retain(|known| known.input != entry.input);
     entries.push(entry);
@@ -282,7 +299,8 @@ fn spec_label(spec: &ClusterRuntimeSpec, seen: &Seen<'_>) -> String {
 fn resolution(hands: &Hands, world: &World, seen: &Seen<'_>, verdict: &Verdict) -> Resolution {
     let entries: Vec<ResolvedEntry> = snapshots(hands, seen);
     let spec = spec_label(&world.runtime.spec, seen);
-    let last = entries.iter().rev().map(|entry| entry.plan).find(|plan| seen.plans.contains(plan));
+    // Never an older plan than the newest that was resolved, also where that one's ConfigMap is gone.
+    let last = entries.last().map(|entry| entry.plan).filter(|plan| seen.plans.contains(plan));
     let (state, candidate) = match verdict {
         Verdict::Resolved(digest) => (ResolutionState::Resolved, Some(*digest)),
         Verdict::Stall(reason, message) => {
@@ -298,7 +316,7 @@ fn resolution(hands: &Hands, world: &World, seen: &Seen<'_>, verdict: &Verdict) 
         }
     };
     let context = candidate.and_then(|digest| world.plans.get(&digest)).map(|(_, stored)| &stored.context);
-    Resolution { state, candidate, discovery: Some(discovery(seen, context)), aicr: aicr(seen, context) }
+    Resolution { state, candidate, discovery: Some(discovery(seen, context)), aicr: aicr(seen) }
 }
 
 /// What was resolved from each snapshot, newest last.
@@ -326,15 +344,11 @@ fn discovery(seen: &Seen<'_>, context: Option<&aicr_crds::plan::PlanContext>) ->
     }
 }
 
-/// The AICR that ran: as the candidate records it, else as the newest snapshot does.
-fn aicr(seen: &Seen<'_>, context: Option<&aicr_crds::plan::PlanContext>) -> Option<Aicr> {
-    let planned = context
-        .and_then(|context| Some(Aicr { version: context.aicr_version.clone()?, image: context.aicr_image.clone()? }));
-    planned.or_else(|| {
-        let newest = seen.snapshots.last()?;
-        let version = newest.reading.as_ref().ok()?.version.clone();
-        Some(Aicr { version, image: newest.record.image.clone() })
-    })
+/// The AICR that ran last: as the newest snapshot records it.
+fn aicr(seen: &Seen<'_>) -> Option<Aicr> {
+    let newest = seen.snapshots.last()?;
+    let version = newest.reading.as_ref().ok()?.version.clone();
+    Some(Aicr { version, image: newest.record.image.clone() })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::{
     error::DriveError,
     events::About,
     metrics::metrics,
+    watch::Watches,
     write::{Announced, Written, seen_ref},
 };
 
@@ -157,7 +158,12 @@ async fn write_one(
         Write::SpendToken { token } => return to.spend_token(rollout, token).await,
         Write::Create(desired) => to.create_application(desired).await?,
         Write::Apply { desired, on } => to.apply_application(desired, on).await?,
-        Write::Refresh { on, hard } => to.refresh(on, *hard).await?,
+        Write::Refresh { on, hard } => {
+            let written = to.refresh(on, *hard).await?;
+            // Only a view that has held the request can show that it was answered.
+            hands.gather.until(&format!("see the refresh of {}", on.name), |watches| is_past(watches, on)).await?;
+            written
+        }
         Write::Sync { on, source } => to.sync(on, source, name).await?,
         Write::Terminate { on } => to.terminate(on).await?,
         Write::PrepareRemove { on } => match live(on) {
@@ -174,6 +180,11 @@ async fn write_one(
         Written::Done(()) => Written::Done(seen_ref(rollout)),
         Written::Stale => Written::Stale,
     })
+}
+
+fn is_past(watches: &Watches, on: &ObjectRef) -> bool {
+    let there = watches.applications.get(&on.name);
+    there.is_none_or(|there| there.metadata.resource_version.as_ref() != Some(&on.resource_version))
 }
 
 fn word(write: &Write) -> &'static str {

@@ -1,6 +1,7 @@
 //! The first plan, from inputs to `Succeeded`, with the operator killed and all status lost on the way.
 
 use aicr_tests::Stage;
+use aicr_tests::stage::OPERATOR;
 use serde_json::{Value, json};
 
 /// How many releases the h100-eks-ubuntu-training-kubeflow recipe has at least.
@@ -26,7 +27,7 @@ pub(crate) fn inputs_become_a_plan_and_a_rollout_that_waits(stage: &Stage) {
     assert!(steps.iter().all(|step| step["operation"] == "Install" && step["approval"]["need"] == "Required"));
     assert!(stage.list(&["get", "applications", "-n", "argocd"]).is_empty());
     let runtime = stage.json(&["get", "clusterruntime", "cluster"]);
-    assert_eq!(runtime["status"]["aicr"]["version"], "1.0.0");
+    assert_eq!(runtime["status"]["aicr"]["version"], "1.0.0", "as AICR records it");
     assert_eq!(
         runtime["status"]["discovery"]["criteria"],
         json!({"service": "eks", "accelerator": "h100", "os": "ubuntu"})
@@ -54,6 +55,8 @@ pub(crate) fn the_report_of_a_waiting_rollout_reads_as_the_page(stage: &Stage) {
 /// Leaves the first plan rolled out.
 pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(stage: &Stage) {
     let rollout = name(&only_rollout(stage));
+    println!("figure: resident before the first step {} KiB", stage.resident_kib());
+    let requests = stage.audit(OPERATOR).len();
     stage.approve(&rollout);
     until_step(stage, &rollout, 4);
     stage.kill_the_operator();
@@ -71,8 +74,33 @@ pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(st
             r#"[{"op":"remove","path":"/status"}]"#,
         ]);
     }
+    let lost = stage.audit("admin").into_iter().filter(|entry| entry["objectRef"]["subresource"] == "status");
+    assert!(lost.count() >= 2, "the administrator took both statuses away");
     stage.until_phase(&rollout, "Succeeded", 15);
-    println!("resident after the first rollout: {} KiB", stage.resident_kib());
+    let end = stage.rollout(&rollout);
+    let (steps, releases) = (end["spec"]["steps"].as_array().unwrap(), end["status"]["releases"].as_array().unwrap());
+    assert_eq!(releases.len(), steps.len());
+    assert!(releases.iter().all(|release| release["state"] == "Ready"), "{releases:?}");
+    let all = format!("{0}/{0}", steps.len());
+    assert_eq!((&end["status"]["step"], &end["status"]["message"]), (&json!(all), &json!("every step is ready")));
+    figures(stage, requests, steps.len());
+}
+
+/// What the closing note states; bounds only where a design page gives one.
+fn figures(stage: &Stage, requests: usize, steps: usize) {
+    let resident = stage.resident_kib();
+    println!("figure: resident after the first rollout {resident} KiB");
+    let made = stage.audit(OPERATOR).len() - requests;
+    println!("figure: {made} requests for {steps} steps, with a restart: {:.1} a step", made as f64 / steps as f64);
+    let manifest: Value =
+        serde_json::from_str(&stage.lab.crane(&["manifest", &stage.pushed.operator]).unwrap()).unwrap();
+    let size: u64 = manifest["layers"].as_array().unwrap().iter().filter_map(|layer| layer["size"].as_u64()).sum();
+    println!("figure: image {size} bytes, compressed");
+    assert!(size < 30_000_000, "under 30 MB: {size}");
+    let mut waits = stage.reaction_milliseconds();
+    waits.sort_unstable();
+    println!("figure: from Argo CD's last write on a ready release to the next create, ms: {waits:?}");
+    assert!(resident < 60 * 1024, "{resident} KiB");
 }
 
 fn until_step(stage: &Stage, rollout: &str, at_least: usize) {
@@ -106,6 +134,41 @@ pub(crate) fn every_release_was_written_once_and_is_healthy(stage: &Stage) {
     assert!(writes.values().all(|count| *count == 1), "a release was written twice: {writes:?}");
     let pods = stage.list(&["get", "pods", "-n", "gpu-operator"]);
     assert!(pods.iter().any(|pod| pod["status"]["phase"] == "Running"), "real pods run");
+}
+
+/// B10: every whole write of a full rollout, as the API server saw it.
+pub(crate) fn no_apply_holds_what_argo_cd_owns(stage: &Stage) {
+    let mut seen = 0;
+    for entry in stage.audit(OPERATOR) {
+        let uri = entry["requestURI"].as_str().unwrap_or_default();
+        let whole = uri.contains("fieldManager=aicr-operator") && !uri.contains("aicr-operator-patch");
+        if entry["objectRef"]["resource"] != "applications" || !whole {
+            continue;
+        }
+        assert!(entry["requestObject"]["spec"].is_object(), "the audit log holds bodies: {entry}");
+        seen += 1;
+        for absent in
+            ["/status", "/operation", "/metadata/finalizers", "/metadata/annotations/argocd.argoproj.io~1refresh"]
+        {
+            assert!(entry["requestObject"].pointer(absent).is_none(), "{absent}: {entry}");
+        }
+    }
+    assert!(seen >= RELEASES, "{seen} applies");
+}
+
+/// B93 on real parts: another snapshot, other Jobs, another time; the same plan, and nothing further happens.
+pub(crate) fn a_new_snapshot_gives_the_same_plan(stage: &Stage) {
+    let status = || stage.json(&["get", "clusterruntime", "cluster"])["status"].clone();
+    let (before, rollouts) = (status(), stage.list(&["get", "runtimerollouts"]).len());
+    stage.kubectl(&["annotate", "clusterruntime", "cluster", "operator.aicr.run/resnapshot=again", "--overwrite"]);
+    stage.until("another snapshot, resolved", 5, || {
+        let now = status();
+        let other = now["discovery"]["snapshot"]["configMap"] != before["discovery"]["snapshot"]["configMap"];
+        let idle = stage.condition("Reconciling").1 != "Resolving";
+        if other && idle { Ok(()) } else { Err(now.to_string()) }
+    });
+    assert_eq!(status()["candidatePlanDigest"], before["candidatePlanDigest"]);
+    assert_eq!(stage.list(&["get", "runtimerollouts"]).len(), rollouts);
 }
 
 pub(crate) fn the_end_is_told_once(stage: &Stage) {

@@ -1,5 +1,7 @@
 //! AICR upgrades: what needs whom, and what needs nobody.
 
+use std::collections::BTreeMap;
+
 use aicr_lab::product::Release;
 use aicr_tests::Stage;
 use serde_json::{Value, json};
@@ -15,6 +17,7 @@ fn step<'a>(rollout: &'a Value, release: &str) -> &'a Value {
 
 /// v1.0.0 → v1.1.2. Leaves a rollout that awaits approval.
 pub(crate) fn the_upgrade_says_which_step_needs_whom(stage: &Stage) {
+    let before = stage.desired_writes();
     upgrade(stage, "v1.1.2");
     let name = stage.until_a_rollout(10);
     let rollout = stage.rollout(&name);
@@ -28,15 +31,24 @@ pub(crate) fn the_upgrade_says_which_step_needs_whom(stage: &Stage) {
     );
     assert_eq!((&nvsentinel["verdict"], &nvsentinel["acknowledge"]), (&json!("manual"), &json!(true)), "{nvsentinel}");
     let said = stage.approver(&["describe", &name]);
-    for words in ["NotRequired", "safe", "manual", "CRDs", "Recorded steps", "drop-preflight-rate-limits"] {
+    for words in ["NotRequired", "safe", "manual", "CRDs", "Recorded steps", "Remove preflight.rateLimits"] {
         assert!(said.out.contains(words), "{words} is missing in\n{}", said.out);
     }
+    let row = |release: &str| {
+        let found = said.out.lines().find(|line| line.split_whitespace().nth(1) == Some(release));
+        found.unwrap_or_else(|| panic!("no row for {release} in\n{}", said.out))
+    };
+    assert!(row("gpu-operator").contains("NotRequired: AICR assesses it safe"));
+    assert!(row("nodewright-operator").contains("Required: changes CRDs"));
+    assert!(row("nvsentinel").contains(" manual "));
     stage.until_phase(&name, "AwaitingApproval", 2);
+    assert_eq!(stage.desired_writes(), before, "the whole waits");
 }
 
 /// Leaves v1.1.2 rolled out.
 pub(crate) fn a_manual_release_waits_for_its_acknowledgement(stage: &Stage) {
     let name = stage.until_a_rollout(1);
+    let before = stage.desired_writes();
     stage.approve(&name);
     stage.until_phase(&name, "AwaitingAcknowledgement", 10);
     let message = stage.until_reason("Stalled", "AwaitingAcknowledgement", 1);
@@ -44,6 +56,12 @@ pub(crate) fn a_manual_release_waits_for_its_acknowledgement(stage: &Stage) {
     let said = stage.approver(&["acknowledge", &name, "--reason", "the recorded steps are done"]);
     assert_eq!(said.code, 0, "{said:?}");
     stage.until_phase(&name, "Succeeded", 10);
+    let rollout = stage.rollout(&name);
+    for step in rollout["spec"]["steps"].as_array().unwrap() {
+        let release = step["release"].as_str().unwrap();
+        let count = |writes: &BTreeMap<String, usize>| writes.get(release).copied().unwrap_or_default();
+        assert_eq!(count(&stage.desired_writes()), count(&before) + 1, "{release} was written once");
+    }
 }
 
 /// v1.1.2 → v1.1.3: only gpu-operator moves. Leaves it rolled out.
@@ -58,8 +76,10 @@ pub(crate) fn one_safe_release_without_crds_needs_nobody(stage: &Stage) {
     });
     let newest = stage.list(&["get", "runtimerollouts", "--sort-by", ".metadata.creationTimestamp"]).pop().unwrap();
     let steps = newest["spec"]["steps"].as_array().unwrap();
+    let done: Vec<_> =
+        steps.iter().map(|step| (step["release"].as_str().unwrap(), step["operation"].as_str().unwrap())).collect();
+    assert_eq!(done, [("gpu-operator", "Upgrade"), ("gpu-operator-readiness", "Verify")]);
     assert!(steps.iter().all(|step| step["approval"]["need"] == "NotRequired"), "{steps:?}");
-    assert!(steps.iter().any(|step| step["release"] == "gpu-operator" && step["operation"] == "Upgrade"), "{steps:?}");
     assert!(newest["spec"]["approval"].is_null());
 }
 
@@ -85,7 +105,9 @@ pub(crate) fn a_wrong_version_stalls_and_is_named(stage: &Stage) {
     let sets = [format!("aicr.image={image}")];
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     stage.product.upgrade(&stage.lab, &Release { pushed: &stage.pushed, aicr: "v1.1.4", sets: &sets }).unwrap();
+    let before = stage.desired_writes();
     let message = stage.until_reason("Stalled", "AICRVersionMismatch", 10);
+    assert_eq!(stage.desired_writes(), before, "nothing is written");
     assert!(message.contains("1.1.2") && message.contains("1.1.4"), "{message}");
     assert_eq!(stage.condition("Available").1, "Healthy", "the running stack is left as it is");
 }

@@ -11,7 +11,7 @@ use aicr_crds::{
 };
 
 use crate::{
-    rollout::written,
+    rollout::{is_owned, written},
     seen::{World, age_key, outcome},
 };
 
@@ -69,7 +69,8 @@ impl<'a> Transition<'a> {
     }
 
     pub(super) fn application(&self, id: &str) -> Option<&'a Application> {
-        self.world.applications.iter().find(|application| application.name() == id)
+        let ours = |application: &&Application| application.name() == id && is_owned(application, self.world.uid());
+        self.world.applications.iter().find(ours)
     }
 
     /// `None` where the release is unchanged: same in both plans, its Application at that content, and no rollout that

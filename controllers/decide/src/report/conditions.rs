@@ -89,7 +89,10 @@ fn ready(world: &World, verdict: &Verdict, available: &Answer) -> Answer {
             || "every release is healthy".to_owned(),
             |(release, why)| format!("release {release}: {why}"),
         );
-        return Answer::no(Reason::EngineSuspended, format!("spec.suspendEngine is set; {first}"));
+        return Answer::no(
+            Reason::EngineSuspended,
+            format!("no rollout or step starts; this version leaves Argo CD's automated sync on; {first}"),
+        );
     }
     if spec.paused && is_held_or_due(verdict) {
         return Answer::no(Reason::Paused, "spec.paused holds the rollout");
@@ -99,6 +102,7 @@ fn ready(world: &World, verdict: &Verdict, available: &Answer) -> Answer {
         Why::NoTarget => Answer::no(Reason::NoActivePlan, "no rollout has succeeded yet"),
         Why::Unreadable(_)
         | Why::Deleting
+        | Why::OrphanedObjects(_)
         | Why::InProgress { .. }
         | Why::EndedBadly { .. }
         | Why::Held(_)
@@ -133,6 +137,7 @@ fn is_held_or_due(verdict: &Verdict) -> bool {
         Why::Unreadable(_)
         | Why::NoTarget
         | Why::Deleting
+        | Why::OrphanedObjects(_)
         | Why::UpToDate
         | Why::EndedBadly { .. }
         | Why::Unresolved
@@ -156,6 +161,7 @@ fn rolling_out(why: &Why) -> String {
         Why::Unreadable(_)
         | Why::NoTarget
         | Why::Deleting
+        | Why::OrphanedObjects(_)
         | Why::UpToDate
         | Why::Held(_)
         | Why::Unresolved
@@ -208,13 +214,25 @@ fn first_unready(world: &World) -> Option<(String, String)> {
         })
     };
     let moved = unfinished.map(written).unwrap_or_default();
-    let (_, active) = world.active().and_then(|digest| world.plans.get(&digest))?;
-    let releases = active.plan.releases().map(|release| release.content.id.clone());
+    let active = world.active().and_then(|digest| world.plans.get(&digest));
+    let releases: Vec<String> = match active {
+        Some((_, stored)) => stored.plan.releases().map(|release| release.content.id.clone()).collect(),
+        // Without the plan, what is there is judged.
+        None => owned(world),
+    };
+    if releases.is_empty() {
+        return Some(("of the active plan".to_owned(), "the plan is missing, and so is every Application".to_owned()));
+    }
     let installed = moved.into_iter().filter(|(_, entry)| entry.ready).map(|(release, _)| release);
-    let mut all: Vec<String> = releases.chain(installed).collect();
+    let mut all: Vec<String> = releases.into_iter().chain(installed).collect();
     all.dedup();
     let counted = all.into_iter().filter(|release| Some(release) != in_flight.as_ref() && !removed(release));
     counted.filter_map(|release| Some((unready(world, &release)?, release))).map(|(why, release)| (release, why)).next()
+}
+
+fn owned(world: &World) -> Vec<String> {
+    let owned = world.applications.iter().filter(|application| is_owned(application, world.uid()));
+    owned.map(|application| application.name().to_owned()).collect()
 }
 
 fn unready(world: &World, release: &str) -> Option<String> {
@@ -270,6 +288,7 @@ fn reconciling(world: &World, verdict: &Verdict) -> Answer {
         | Why::Unreadable(_)
         | Why::NoTarget
         | Why::Deleting
+        | Why::OrphanedObjects(_)
         | Why::UpToDate
         | Why::EndedBadly { .. }
         | Why::Held(_)

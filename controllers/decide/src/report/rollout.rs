@@ -91,9 +91,9 @@ fn message(verdict: &Verdict, stored: &RuntimeRolloutStatus) -> Option<String> {
     Some(bounded(&verdict.why().to_string(), CONDITION_LIMIT))
 }
 
-/// The step that is in flight, or that this verdict begins.
+/// The step that is in flight, that this verdict begins, or that has begun and waits to be written.
 fn in_question(position: &Position<'_>, verdict: &Verdict) -> Option<usize> {
-    position.in_flight.or(match verdict {
+    let begun = match verdict {
         Verdict::Do(Write::Begin { index }, _) => Some(*index),
         Verdict::Do(
             Write::Create(_)
@@ -102,7 +102,8 @@ fn in_question(position: &Position<'_>, verdict: &Verdict) -> Option<usize> {
             | Write::Delete { .. }
             | Write::Record { .. },
             _,
-        ) => position.next,
+        )
+        | Verdict::Wait(Why::Step { .. }, _) => position.next,
         Verdict::Do(
             Write::Refresh { .. }
             | Write::Sync { .. }
@@ -113,7 +114,8 @@ fn in_question(position: &Position<'_>, verdict: &Verdict) -> Option<usize> {
         )
         | Verdict::Wait(..)
         | Verdict::End(..) => None,
-    })
+    };
+    position.in_flight.or(begun)
 }
 
 fn observed(

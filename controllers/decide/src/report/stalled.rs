@@ -44,6 +44,7 @@ fn of(why: &Why) -> Option<(Reason, String)> {
         }
         Why::Unfit(reason, message) | Why::AssessmentStalled(reason, message) => Some((*reason, message.clone())),
         Why::Blocked(message) => Some((Reason::TransitionBlocked, message.clone())),
+        Why::OrphanedObjects(message) => Some((Reason::OrphanedObjectsPresent, message.clone())),
         Why::Unreadable(_)
         | Why::NoTarget
         | Why::Deleting
@@ -69,17 +70,22 @@ fn in_progress(name: &str, why: &RolloutWhy) -> Option<(Reason, String)> {
     let (reason, what) = match why {
         RolloutWhy::AwaitingApproval(_) => (
             Reason::AwaitingApproval,
-            format!("rollout {name}: {why}; kubectl aicr describe {name}, then kubectl aicr approve {name}"),
+            format!(
+                "rollout {name}: {why}; kubectl aicr describe {name}, then kubectl aicr approve {name} --reason \"...\""
+            ),
         ),
         RolloutWhy::ApprovalMismatch => (Reason::AwaitingApproval, format!("rollout {name}: {why}")),
-        RolloutWhy::AcknowledgementOwed { .. } => {
-            (Reason::AwaitingAcknowledgement, format!("rollout {name}: {why} {name}"))
-        }
+        RolloutWhy::AcknowledgementOwed { .. } => (
+            Reason::AwaitingAcknowledgement,
+            format!("rollout {name}: {why}: kubectl aicr acknowledge {name} --reason \"...\""),
+        ),
         RolloutWhy::Drift(_) => (Reason::InventoryDrift, format!("rollout {name}: {why}")),
         RolloutWhy::StepUnknown(_) => (Reason::StepUnknown, format!("rollout {name}: {why}")),
         RolloutWhy::Unfit(reason, message) => (*reason, format!("rollout {name}: {message}")),
         RolloutWhy::ValidationUnavailable => (Reason::ValidationUnavailable, format!("rollout {name}: {why}")),
-        RolloutWhy::Held(Hold::Paused | Hold::EngineSuspended | Hold::Engine(_) | Hold::Resolution(..))
+        RolloutWhy::Held(
+            Hold::Paused | Hold::EngineSuspended | Hold::Engine(_) | Hold::Unreadable(_) | Hold::Resolution(..),
+        )
         | RolloutWhy::Ended(_)
         | RolloutWhy::NewerOperator(_)
         | RolloutWhy::RuntimeGone

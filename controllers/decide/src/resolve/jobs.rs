@@ -133,15 +133,15 @@ pub fn run_state(runs: StageRuns<'_>, now: Timestamp) -> RunState<'_> {
         JobPhase::Suspended => RunState::Due(last.attempt),
         JobPhase::Active(why) => RunState::Active(why.clone().unwrap_or_else(|| "AICR Jobs are running".to_owned())),
         JobPhase::Succeeded { refused: None, .. } => RunState::Done(last),
-        JobPhase::Succeeded { refused: Some((reason, text)), .. } => refused(last, *reason, text),
+        JobPhase::Succeeded { refused: Some((reason, text)), .. } => refused(&mine, last, *reason, text),
         JobPhase::Failed { failure, at } => failed(&mine, last, failure, *at, now),
     }
 }
 
-/// An output of another version or kind stalls at once; a damaged one counts as a failed run.
-fn refused<'a>(job: &JobSeen, reason: Reason, text: &str) -> RunState<'a> {
-    if reason == Reason::AICRInternal && job.attempt < BOUND {
-        RunState::Due(job.attempt + 1)
+/// An output of another version or kind stalls at once; a damaged one counts as a bounded failure.
+fn refused<'a>(mine: &[&JobSeen], last: &JobSeen, reason: Reason, text: &str) -> RunState<'a> {
+    if reason == Reason::AICRInternal && bounded_runs(mine) < BOUND {
+        RunState::Due(last.attempt + 1)
     } else {
         RunState::Stalled(reason, text.to_owned())
     }
@@ -175,11 +175,14 @@ pub(crate) fn said(stage: Stage, failure: &Failure) -> String {
 }
 
 fn bounded_runs(jobs: &[&JobSeen]) -> u32 {
-    let bounded = jobs
-        .iter()
-        .filter(|job| matches!(&job.phase, JobPhase::Failed { failure, .. } if failure.class == Class::Bounded))
-        .count();
-    u32::try_from(bounded).unwrap_or(u32::MAX)
+    let bounded = jobs.iter().filter(|job| match &job.phase {
+        JobPhase::Failed { failure, .. } => failure.class == Class::Bounded,
+        JobPhase::Succeeded { refused, .. } => {
+            refused.as_ref().is_some_and(|(reason, _)| *reason == Reason::AICRInternal)
+        }
+        JobPhase::Suspended | JobPhase::Active(_) => false,
+    });
+    u32::try_from(bounded.count()).unwrap_or(u32::MAX)
 }
 
 fn trailing_transient(jobs: &[&JobSeen]) -> u32 {

@@ -75,10 +75,12 @@ pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen) -> Vec<Differen
     names.into_iter().filter_map(|name| difference(name, position, seen)).collect()
 }
 
-/// Ours by label or by owner; one that lost only its label is an edit, not a disappearance.
+/// Ours by owner, or by label where no owner is named; one that lost only its label is an edit, not a disappearance.
 pub fn is_owned(application: &Application, runtime_uid: &str) -> bool {
-    application.label(label::MANAGED_BY) == Some(label::MANAGED_BY_VALUE)
-        || application.annotation(annotation::RUNTIME_UID) == Some(runtime_uid)
+    match application.annotation(annotation::RUNTIME_UID) {
+        Some(uid) => uid == runtime_uid,
+        None => application.label(label::MANAGED_BY) == Some(label::MANAGED_BY_VALUE),
+    }
 }
 
 fn difference(name: &str, position: &Position<'_>, seen: &RolloutSeen) -> Option<Difference> {

@@ -151,11 +151,20 @@ fn operation(application: &Application, expected: &Expected, now: Timestamp) -> 
         {
             Some(Observation::of(StepReason::SyncRunning, "a sync is about to run"))
         }
+        OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error if state.local_manifests => {
+            Some(local(state, expected))
+        }
         OperationPhase::Failed | OperationPhase::Error if ours => Some(failed(application, state, expected)),
         OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => {
             wedged(application, state, expected, now)
         }
     }
+}
+
+/// After a sync of somebody's local manifests, comparisons use those until another operation (A42).
+fn local(state: &OperationState, expected: &Expected) -> Observation {
+    let action = expected.sync_started_at.is_none().then_some(Action::Sync);
+    Observation::of(StepReason::SpecDrifted, format!("synced from local manifests by {}", who(state))).with(action)
 }
 
 /// An operation that does not say what it was for counts as ours only once it started after our write.
@@ -222,9 +231,12 @@ fn wedged(
 /// Content that is there already proves nothing until this step's own sync has run.
 fn sync_due(application: &Application, expected: &Expected, _: Timestamp) -> Option<Observation> {
     let rollout = expected.sync_of.as_deref()?;
-    let last = application.status.operation.as_ref().and_then(|state| state.rollout.as_deref());
-    let action = expected.sync_started_at.is_none().then_some(Action::Sync);
-    (last != Some(rollout)).then(|| Observation::of(StepReason::SyncRunning, "a sync is started").with(action))
+    let last = application.status.operation.as_ref();
+    // Ours may have been replaced by another before it was seen.
+    let displaced = |at: Timestamp| last.and_then(|state| state.finished_at).is_some_and(|finished| finished > at);
+    let action = expected.sync_started_at.is_none_or(displaced).then_some(Action::Sync);
+    (last.and_then(|state| state.rollout.as_deref()) != Some(rollout))
+        .then(|| Observation::of(StepReason::SyncRunning, "a sync is started").with(action))
 }
 
 /// Point 3: the last comparison was of this source and destination.

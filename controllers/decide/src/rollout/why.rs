@@ -135,6 +135,8 @@ pub enum Hold {
     EngineSuspended,
     /// Argo CD cannot be driven.
     Engine(Reason),
+    /// A plan or a rollout cannot be read.
+    Unreadable(String),
     /// The current inputs need a person.
     Resolution(Reason, String),
 }
@@ -167,6 +169,7 @@ impl fmt::Display for Hold {
             Self::Paused => write!(f, "{}", Reason::Paused),
             Self::EngineSuspended => write!(f, "{}", Reason::EngineSuspended),
             Self::Engine(reason) => write!(f, "{reason}"),
+            Self::Unreadable(message) => write!(f, "{}: {message}", Reason::PlanUnreadable),
             Self::Resolution(reason, message) => write!(f, "{reason}: {message}"),
         }
     }
@@ -207,7 +210,7 @@ impl fmt::Display for Why {
             Self::AcknowledgementOwed { release } => {
                 write!(
                     f,
-                    "release {release} is applied; do its recorded steps after the apply, then kubectl aicr acknowledge"
+                    "release {release} is applied; its recorded steps after the apply are to be done and acknowledged"
                 )
             }
             Self::AwaitingApproval(drift) if drift.is_empty() => f.write_str("awaiting approval"),
@@ -222,9 +225,9 @@ impl fmt::Display for Why {
                 f.write_str("the approval does not bind this rollout's target, inventory, steps and deadline; a retry makes a fresh rollout")
             }
             Self::Held(hold) => write!(f, "no step starts: {hold}"),
-            Self::Drift(differences) => write!(f, "{}; undo the change, or retry", listed(differences, DIFFERENCES)),
+            Self::Drift(differences) => write!(f, "{}; undo the change, or set a new operator.aicr.run/retry annotation on the runtime", listed(differences, DIFFERENCES)),
             Self::Unfit(_, message) => f.write_str(message),
-            Self::StepUnknown(release) => write!(f, "the target plan has no release {release}; retry"),
+            Self::StepUnknown(release) => write!(f, "the target plan has no release {release}; set a new operator.aicr.run/retry annotation on the runtime"),
             Self::Foreign(name) => {
                 write!(
                     f,

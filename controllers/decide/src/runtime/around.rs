@@ -15,6 +15,7 @@ impl World {
             resolution: self.resolution.state.clone(),
             target: self.target_seen(rollout),
             applications: self.applications.clone(),
+            unreadable: super::next::unreadable(self),
             unfinished: self.others(rollout),
         }
     }

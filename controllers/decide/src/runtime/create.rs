@@ -85,13 +85,7 @@ fn inventory(world: &World) -> Vec<InventoryItem> {
 /// Entries of `spec-changed-by` that no `Succeeded` rollout of kind Change with selection Automatic holds with the same
 /// time: a success frees exactly the edits it carried.
 fn authors(world: &World) -> Vec<Author> {
-    let text = world
-        .runtime
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(annotation::SPEC_CHANGED_BY));
-    let entries: Vec<Author> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let entries = changed_by(world).unwrap_or_default();
     let carrying = world.rollouts.iter().filter(|rollout| {
         let automatic =
             rollout.spec.kind == RolloutKind::Change && rollout.spec.selection == SelectionPolicy::Automatic;
@@ -99,4 +93,13 @@ fn authors(world: &World) -> Vec<Author> {
     });
     let spent: BTreeSet<&Author> = carrying.flat_map(|rollout| &rollout.spec.requested_by).collect();
     entries.iter().filter(|entry| !spent.contains(entry)).take(64).cloned().collect()
+}
+
+/// Who changed the runtime's spec, as its annotation says; an error where that cannot be read, since a list that is taken
+/// for empty would free everybody.
+pub(super) fn changed_by(world: &World) -> Result<Vec<Author>, serde_json::Error> {
+    let annotations = world.runtime.metadata.annotations.as_ref();
+    annotations
+        .and_then(|all| all.get(annotation::SPEC_CHANGED_BY))
+        .map_or_else(|| Ok(Vec::new()), |text| serde_json::from_str(text))
 }

@@ -44,8 +44,7 @@ pub fn fitness(
         return Err((Reason::PlanWithoutRecipe, message));
     }
     if !world.settings.validation_installed {
-        let message = "deployment validation is Required and not installed; set validation.enabled in the chart, or \
-                       spec.validation.deployment: Disabled";
+        let message = "deployment validation is Required and not installed; set spec.validation.deployment: Disabled";
         return Err((Reason::ValidationUnavailable, message.to_owned()));
     }
     Ok(stored)

@@ -3,6 +3,7 @@
 use aicr_crds::{
     Digest,
     application::Application,
+    keys::{annotation, label},
     plan::StoredPlan,
     reason::Outcome,
     rollout::{RolloutKind, SCHEMA_VERSION},
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{
     assess::{Transition, blocked, plan_of, steps, touched_by, unsuccessful},
+    message::listed,
     resolve::{self, JobPlan, JobSeen, Output, RunState, Stage, StageRuns, run_state},
     rollout::{self, Hold, ObjectRef, Position, is_owned},
     seen::{Assessment, ResolutionState, World, outcome},
@@ -35,7 +37,11 @@ pub fn next(world: &World, now: Timestamp) -> Verdict {
     if world.runtime.metadata.deletion_timestamp.is_some() {
         return Verdict::Wait(Why::Deleting, None);
     }
-    let Some(target) = world.target() else { return Verdict::Wait(Why::NoTarget, None) };
+    if let Some(message) = orphaned(world) {
+        return Verdict::Wait(Why::OrphanedObjects(message), None);
+    }
+    // While no candidate is known, nothing is due that is not there already.
+    let Some(target) = world.target().or_else(|| world.active()) else { return Verdict::Wait(Why::NoTarget, None) };
     if !is_due(world, target) {
         return up_to_date(world, target);
     }
@@ -43,7 +49,7 @@ pub fn next(world: &World, now: Timestamp) -> Verdict {
 }
 
 /// A rollout or plan that this operator cannot read: nothing is written to Argo CD.
-fn unreadable(world: &World) -> Option<String> {
+pub(super) fn unreadable(world: &World) -> Option<String> {
     let newer = world.rollouts.iter().find(|rollout| rollout.spec.schema_version != SCHEMA_VERSION);
     if let Some(rollout) = newer {
         let name = rollout.metadata.name.as_deref().unwrap_or_default();
@@ -52,8 +58,35 @@ fn unreadable(world: &World) -> Option<String> {
             "rollouts written by a newer operator: {name} has schema version {schema:?}; upgrade the operator"
         ));
     }
+    if create::changed_by(world).is_err() {
+        let key = annotation::SPEC_CHANGED_BY;
+        return Some(format!("the runtime's annotation {key} cannot be read: restore the JSON list of {{user, at}}"));
+    }
     let (name, why) = world.unreadable.first()?;
     Some(format!("{why} (in {name})"))
+}
+
+/// Applications that are the operator's and of another runtime: never taken over silently.
+fn orphaned(world: &World) -> Option<String> {
+    let foreign = |application: &&Application| {
+        let ours = application.label(label::MANAGED_BY) == Some(label::MANAGED_BY_VALUE);
+        ours && application.annotation(annotation::RUNTIME_UID).is_some_and(|uid| uid != world.uid())
+    };
+    let named: Vec<String> = world
+        .applications
+        .iter()
+        .filter(foreign)
+        .map(|application| {
+            format!(
+                "{} (runtime {})",
+                application.name(),
+                application.annotation(annotation::RUNTIME_UID).unwrap_or_default()
+            )
+        })
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!("Applications of another runtime exist: {}; delete them, which leaves their resources running, or adopt them", listed(&named, 5))
+    })
 }
 
 /// `9/18 gpu-operator (Upgrade)`.

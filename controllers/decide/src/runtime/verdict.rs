@@ -68,6 +68,8 @@ pub enum Why {
         /// `9/18 gpu-operator (Upgrade)`, where a step is in flight or next.
         step: Option<String>,
     },
+    /// Applications of another runtime exist.
+    OrphanedObjects(String),
     /// No plan has been resolved yet.
     NoTarget,
     /// The target is the active plan.

@@ -249,3 +249,16 @@ fn bad_health_is_looked_at_again_once_since_it_turned_bad() {
     let Readiness::NotReady(again) = judge(&application, &asked, 60) else { panic!("ready") };
     assert_eq!((again.reason, again.action), (StepReason::HealthDegraded, None));
 }
+
+/// A42: after a sync of somebody's local manifests, `Synced` means synced with somebody's laptop.
+#[test]
+fn local_manifests_are_synced_away_once() {
+    let mut application = settled();
+    application["status"]["operationState"]["operation"]["sync"]["manifests"] = json!(["kind: ConfigMap"]);
+    application["status"]["operationState"]["operation"]["initiatedBy"] = json!({"username": "mallory"});
+    let local = observed(&application, 5);
+    assert_eq!((local.reason, local.action), (StepReason::SpecDrifted, Some(Action::Sync)));
+    assert!(local.detail.contains("mallory"), "{}", local.detail);
+    let started = Expected { sync_started_at: Some(at(5)), ..expected() };
+    assert_ne!(judge(&application, &started, 6), Readiness::Ready);
+}

@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_mins(1);
 
 /// Until when each controller that failed rests.
 #[derive(Default)]
-pub(super) struct Patience(BTreeMap<&'static str, (Timestamp, ExponentialBackoff)>);
+pub(super) struct Patience(BTreeMap<String, (Timestamp, ExponentialBackoff)>);
 
 impl Patience {
     /// Whether the controller may go on.
@@ -21,9 +21,10 @@ impl Patience {
     }
 
     /// It failed once more.
-    pub(super) fn failed(&mut self, controller: &'static str, now: Timestamp) {
+    pub(super) fn failed(&mut self, controller: &str, now: Timestamp) {
         let builder = ExponentialBuilder::default().with_min_delay(FIRST).with_max_delay(LONGEST).with_jitter();
-        let (until, waits) = self.0.entry(controller).or_insert_with(|| (now, builder.without_max_times().build()));
+        let (until, waits) =
+            self.0.entry(controller.to_owned()).or_insert_with(|| (now, builder.without_max_times().build()));
         let wait = waits.next().unwrap_or(LONGEST);
         *until = now + SignedDuration::try_from(wait).unwrap_or(SignedDuration::from_mins(1));
     }

@@ -161,6 +161,7 @@ impl Gatherer {
             resolution: ResolutionState::Unknown,
             target: TargetSeen::None,
             applications: self.stored_applications(),
+            unreadable: None,
             unfinished: Vec::new(),
         }
     }

@@ -24,6 +24,8 @@ use crate::{
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// Events of one pod that are read.
 const EVENTS: u32 = 50;
+/// Events of a namespace that are read for a Job whose pods are gone.
+const NAMESPACE_EVENTS: u32 = 500;
 
 /// Every AICR Job, and which of them were not known to have finished before.
 pub(crate) struct Jobs {
@@ -85,7 +87,9 @@ impl Runs {
         let pods = asked(format!("list the pods of Job {name}"), pods.list(&params)).await?.items;
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
         let output = asked(format!("get ConfigMap {name}"), maps.get_opt(name)).await?;
-        let Some(seen) = seen::job(job, Around { pods: &pods, events: &[], output: output.as_ref(), now }) else {
+        // The deadline takes the pods along; only Events tell then whether the run had ever begun.
+        let events = if pods.is_empty() { self.events(namespace, name).await? } else { Vec::new() };
+        let Some(seen) = seen::job(job, Around { pods: &pods, events: &events, output: output.as_ref(), now }) else {
             return Ok(());
         };
         self.finished.insert(uid, seen.clone());
@@ -97,6 +101,12 @@ impl Runs {
         let started = job.status.as_ref().and_then(|status| status.start_time.as_ref());
         jobs.finished.push(Finished { took: started.map(|start| at.duration_since(start.0)), at, seen });
         Ok(())
+    }
+
+    async fn events(&self, namespace: &str, job: &str) -> Result<Vec<Event>, DriveError> {
+        let params = ListParams::default().limit(NAMESPACE_EVENTS);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        Ok(asked(format!("list the Events of Job {job}"), api.list(&params)).await?.items)
     }
 
     /// One that runs or waits; and whether it waits.

@@ -8,7 +8,7 @@ use aicr_crds::{
 use aicr_decide::rollout::ObjectRef;
 use kube::api::{Patch, PatchParams};
 
-use super::{Writer, Written, body, bounded, delete, merge};
+use super::{Writer, Written, body, bounded, delete, limited, merge};
 use crate::error::DriveError;
 
 /// A resourceVersion that no object has.
@@ -25,7 +25,9 @@ impl Writer {
         let params = PatchParams::apply(manager::APPLY);
         let act = format!("create Application {}", desired.name);
         let api = self.applications();
-        bounded(act, api.patch(&desired.name, &params, &Patch::Apply(&whole))).await.map(Written::forget)
+        let patch = Patch::Apply(&whole);
+        let call = api.patch(&desired.name, &params, &patch);
+        limited(act, call, |code| code == 409).await.map(Written::forget)
     }
 
     /// Applies a whole Application that must exist, with this UID at this version.

@@ -103,7 +103,7 @@ where
     K: Clone + DeserializeOwned + Serialize + std::fmt::Debug,
 {
     let params = PostParams { field_manager: Some(manager::APPLY.to_owned()), ..PostParams::default() };
-    bounded(act, api.create(&params, object)).await
+    limited(act, api.create(&params, object), |code| code == 409).await
 }
 
 /// A delete of exactly this object; what it owns follows in the background (the default for Jobs would orphan it).
@@ -130,10 +130,19 @@ async fn bounded<T>(
     act: impl Display,
     call: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<Written<T>, DriveError> {
+    limited(act, call, |code| matches!(code, 404 | 409)).await
+}
+
+/// The same with the codes that say that what was seen is old; a create that answers 404 lacks its namespace.
+async fn limited<T>(
+    act: impl Display,
+    call: impl Future<Output = Result<T, kube::Error>>,
+    stale: fn(u16) -> bool,
+) -> Result<Written<T>, DriveError> {
     match tokio::time::timeout(CALL_LIMIT, call).await {
         Err(_) => Err(DriveError::Timeout { act: act.to_string(), seconds: CALL_LIMIT.as_secs() }),
         Ok(Ok(answer)) => Ok(Written::Done(answer)),
-        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
+        Ok(Err(kube::Error::Api(status))) if stale(status.code) => {
             tracing::debug!(act = %act, code = status.code, "seen state is old; looking again");
             Ok(Written::Stale)
         }

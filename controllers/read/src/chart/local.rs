@@ -14,8 +14,8 @@ use crate::{
 
 const METADATA: &str = "Chart.yaml";
 
-/// AICR stamps its own version here and into `version`.
-const GENERATED_BY: &str = "aicr.run/generated-by";
+/// AICR stamps its own version here and into `version`, and its component's into the other and into `appVersion`.
+const STAMPS: [&str; 2] = ["aicr.run/generated-by", "aicr.run/component-version"];
 
 /// Packs a local chart: sorted, no times, no owners, mode 0644, below a folder named after the chart. The same files
 /// give the same bytes.
@@ -32,8 +32,8 @@ struct Content<'a> {
     chart: Option<Value>,
 }
 
-/// The identity of a local chart's content: its files, without what AICR stamps with its own version, unless a
-/// template reads that.
+/// The identity of a local chart's content: its files, without what AICR stamps with its own version and with that of
+/// the component, unless a template reads it. So a readiness gate stays the same gate while its component moves.
 ///
 /// # Errors
 /// `Damaged` if `Chart.yaml` is missing or does not parse.
@@ -47,7 +47,10 @@ pub fn local_content(files: &BTreeMap<String, Vec<u8>>) -> Result<Digest, ReadEr
     if !whole && let Some(fields) = chart.as_object_mut() {
         fields.remove("version");
         if let Some(annotations) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.remove(GENERATED_BY);
+            annotations.retain(|key, _| !STAMPS.contains(&key.as_str()));
+        }
+        if !reads_app_version(files) {
+            fields.remove("appVersion");
         }
     }
     let counted = files.iter().filter(|(path, _)| whole || *path != METADATA);
@@ -67,6 +70,13 @@ fn reads_chart(files: &Files) -> bool {
         let by_index = text.contains("\"Chart\"") || text.contains("`Chart`");
         chart || by_index || text.lines().any(shows_scope)
     })
+}
+
+fn reads_app_version(files: &Files) -> bool {
+    files
+        .iter()
+        .filter(|(path, _)| *path != METADATA)
+        .any(|(_, bytes)| String::from_utf8_lossy(bytes).contains("AppVersion"))
 }
 
 /// Whether `.Chart` followed by this is more than one harmless field.
@@ -140,12 +150,22 @@ mod tests {
         let mut renamed = base.clone();
         let bytes = renamed.remove("templates/a.yaml").unwrap();
         renamed.insert("templates/b.yaml".to_owned(), bytes);
-        let mut app_version = base.clone();
-        let meta = String::from_utf8(base[METADATA].clone()).unwrap();
-        app_version.insert(METADATA.to_owned(), meta.replace("appVersion: \"2\"", "appVersion: \"3\"").into_bytes());
-        for other in [renamed, app_version, chart_files("1.0.0", "v1.0.0", "a: 2\n")] {
+        for other in [renamed, chart_files("1.0.0", "v1.0.0", "a: 2\n")] {
             assert_ne!(local_content(&other).unwrap(), digest);
         }
+    }
+
+    #[rstest]
+    #[case::not_read("a: 1\n", true)]
+    #[case::read("v: {{ .Chart.AppVersion }}\n", false)]
+    fn the_component_s_version_counts_only_where_a_template_reads_it(#[case] template: &str, #[case] same: bool) {
+        let one = chart_files("1.0.0", "v1.0.0", template);
+        let meta = String::from_utf8(one[METADATA].clone()).unwrap();
+        let moved = meta.replace("appVersion: \"2\"", "appVersion: \"3\"").replace("version: \"2\"", "version: \"3\"");
+        let mut other = one.clone();
+        other.insert(METADATA.to_owned(), moved.into_bytes());
+        assert_ne!(one, other);
+        assert_eq!(local_content(&one).unwrap() == local_content(&other).unwrap(), same);
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(super) fn held(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) ->
 }
 
 fn hold(kind: RolloutKind, facts: &RuntimeFacts, seen: &RolloutSeen) -> Option<Hold> {
+    if let Some(message) = &seen.unreadable {
+        return Some(Hold::Unreadable(message.clone()));
+    }
     if facts.suspend_engine {
         return Some(Hold::EngineSuspended);
     }

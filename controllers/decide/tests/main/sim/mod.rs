@@ -105,12 +105,19 @@ impl Sim {
     /// The operator acts until it waits; each write is logged.
     pub(crate) fn operator(&mut self) {
         for _ in 0..RUNAWAY {
+            let before = self.statuses();
             let acted = self.reconcile_runtime() | self.reconcile_rollouts();
-            if !acted {
+            // A status write is an event too: the operator is at rest only once a whole round changes none.
+            if !acted && self.statuses() == before {
                 return self.report();
             }
         }
         panic!("the operator runs away:\n{}", self.log.join("\n"));
+    }
+
+    fn statuses(&self) -> String {
+        let rollouts: Vec<_> = self.rollouts.iter().map(|rollout| &rollout.status).collect();
+        serde_json::to_string(&(&self.runtime.status, rollouts)).unwrap()
     }
 
     fn reconcile_runtime(&mut self) -> bool {

@@ -52,6 +52,26 @@ fn command(sim: &mut Sim, names: &mut std::collections::BTreeMap<String, Digest>
         "validation" => sim.runtime.spec.validation.deployment = serde_json::from_value(json!(rest)).unwrap(),
         "deletionPolicy" => sim.runtime.spec.deletion_policy = serde_json::from_value(json!(rest)).unwrap(),
         "deleted" => sim.runtime.metadata.deletion_timestamp = Some(Time(sim.now)),
+        "terminating" => {
+            let now = sim.now.to_string();
+            sim.applications.get_mut(rest).unwrap()["metadata"]["deletionTimestamp"] = json!(now);
+            sim.touched(rest);
+        }
+        "reborn" => {
+            sim.runtime.metadata.uid = Some("uid-reborn".into());
+            sim.runtime.status = None;
+            sim.rollouts.clear();
+            for (_, stored) in sim.plans.values_mut() {
+                stored.context.runtime_uid = "uid-reborn".into();
+            }
+        }
+        "authors" => {
+            sim.runtime
+                .metadata
+                .annotations
+                .get_or_insert_default()
+                .insert(annotation::SPEC_CHANGED_BY.into(), rest.into());
+        }
         "tamper" => sim.unfinished().spec.approval.as_mut().unwrap().binding_digest = Digest::of(b"another rollout"),
         "schema" => sim.unfinished().spec.schema_version = rest.into(),
         "stalled" => {
