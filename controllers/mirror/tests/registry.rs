@@ -94,6 +94,32 @@ async fn a_plan_holds_what_was_carried_byte_for_byte_and_a_second_run_pushes_not
     assert!(refused.reason.is_none() && refused.message.contains("push "), "{refused}");
 }
 
+/// B93: another time, another snapshot, another runtime, another replica; the same bytes.
+#[tokio::test]
+async fn twenty_resolutions_of_the_same_output_are_one_plan() {
+    let server = Server::start(Mode::Open);
+    bundle::push_charts(&server.host).await;
+    let bundle = Sample::of(&server.host, "v1.1.2").push().await;
+    let aicr = AicrInstall { version: "v1.1.2".into(), image: "r/aicr@sha256:00".into() };
+    let mut contents = std::collections::BTreeSet::new();
+    for run in 0..20 {
+        let uid = format!("uid-{}", run % 2);
+        let created = jiff::Timestamp::from_second(1_800_000_000 + run * 86_400).unwrap();
+        let around = Around { runtime_uid: &uid, aicr: &aicr, created, namespace_allowed: &|_| true };
+        let mirror = MirrorPlan {
+            bundle,
+            base: None,
+            inputs: Digest::of(&run.to_le_bytes()),
+            snapshot: format!("aicr-snapshot-{run}"),
+            criteria: aicr_crds::runtime::Criteria::default(),
+        };
+        // Each as another replica would: a client of its own.
+        let stored = make_plan(&registry(&server.host, None), &mirror, None, &around).await.unwrap();
+        contents.insert((stored.plan.digest(), aicr_crds::digest::canonical(stored.plan.content()).unwrap()));
+    }
+    assert_eq!(contents.len(), 1);
+}
+
 #[tokio::test]
 async fn other_content_under_a_tag_is_a_conflict_that_names_both_digests() {
     let server = Server::start(Mode::Open);

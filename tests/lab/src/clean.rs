@@ -16,6 +16,7 @@ use crate::error::LabError;
 use crate::files::{self, FileError};
 use crate::layout::Layout;
 use crate::network;
+use crate::preflight;
 use crate::process::{self, Process, Stat};
 use crate::state::State;
 use crate::sysctl;
@@ -34,6 +35,7 @@ const KILL: Duration = Duration::from_secs(30);
 /// # Errors
 /// When something of it is still there afterwards.
 pub fn down() -> Result<(), LabError> {
+    preflight::root()?;
     let layout = Layout::of_this_machine();
     let _lock = lock(&layout)?;
     remove(&layout)

@@ -47,7 +47,7 @@ pub(crate) fn a_second_lab_is_refused_and_named(_: &Stage) {
 pub(crate) fn output_that_is_no_recipe_is_named(stage: &Stage) {
     with_fault(stage, &[("AICR_STANDIN_FAULT_COMMAND", "recipe"), ("AICR_STANDIN_FAULT_OUTPUT", "apiversion")]);
     let message = stage.until_reason("Stalled", "AICRArtifactUnsupported", 5);
-    assert!(message.contains("apiVersion"), "{message}");
+    assert!(message.contains("aicr.run/v9"), "{message}");
     nothing_was_written(stage);
 }
 

@@ -12,12 +12,20 @@ use crate::error::XtaskError;
 
 /// Discovery, recipe, render, mirror, plan and assessment, with their images pulled.
 const UNTIL_THERE: Duration = Duration::from_mins(15);
+/// Releases that the sample's recipe has at least.
+const RELEASES: usize = 15;
 /// Every release applied and ready.
 const UNTIL_DONE: Duration = Duration::from_mins(30);
 
 /// Waits for a rollout and returns its name.
 pub(crate) fn wait_for_one(lab: &Lab) -> Result<String, XtaskError> {
+    let mut shown = String::new();
     let name = wait::until("a rollout", UNTIL_THERE, || {
+        let now = runtime(lab);
+        if now != shown {
+            eprintln!("demo: {now}");
+            shown = now;
+        }
         let names = lab.kubectl(&["get", "runtimerollouts", "-o", "jsonpath={.items[*].metadata.name}"]);
         match names.as_deref().map(|names| names.split_whitespace().next()) {
             Ok(Some(name)) => Seen::Ready(name.to_owned()),
@@ -57,6 +65,22 @@ pub(crate) fn follow(lab: &Lab, name: &str) -> Result<(), XtaskError> {
         }
     })?;
     Ok(())
+}
+
+/// Shows what is there now, and fails unless every release is in place.
+pub(crate) fn show(lab: &Lab) -> Result<(), XtaskError> {
+    eprintln!("{}", lab.kubectl(&["get", "applications", "--namespace", "argocd"])?);
+    eprintln!("{}", lab.kubectl(&["get", "pods", "--all-namespaces"])?);
+    let path = "jsonpath={range .items[*]}{.metadata.name} {.status.sync.status} {.status.health.status}{\"\\n\"}{end}";
+    let states = lab.kubectl(&["get", "applications", "--namespace", "argocd", "-o", path])?;
+    let good = states.lines().filter(|line| line.ends_with(" Synced Healthy")).count();
+    let all = states.lines().count();
+    eprintln!("demo: {good} of {all} releases are Synced and Healthy");
+    if good == all && good >= RELEASES {
+        Ok(())
+    } else {
+        Err(XtaskError::Stages { stages: vec!["releases in place".to_owned()] })
+    }
 }
 
 /// Prints the three commands to go on with.
