@@ -1,17 +1,18 @@
 //! ClusterRuntime: what a person wants of the cluster's GPU stack, and what the operator says about it.
 
+mod placement;
+mod status;
+
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    digest::Digest,
-    rollout::Phase,
-    vocabulary::{Accelerator, Intent, Os, Platform, Service},
-};
+use crate::vocabulary::{Accelerator, Intent, Os, Platform, Service};
+
+pub use placement::{AcceleratedGroup, Placement, SystemGroup, TaintEffect, Toleration, TolerationOperator};
+pub use status::{Aicr, ClusterRuntimeStatus, Discovery, RolloutInProgress, SnapshotRef};
 
 /// The one name a ClusterRuntime may have.
 pub const NAME: &str = "cluster";
@@ -95,86 +96,6 @@ impl Criteria {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Node groups.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Placement {
-    /// The nodes that carry accelerators.
-    pub accelerated: AcceleratedGroup,
-    /// The nodes where control components run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system: Option<SystemGroup>,
-}
-
-/// The accelerated node group; its selector is required.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AcceleratedGroup {
-    /// Labels that these nodes carry; 1 to 16.
-    #[schemars(length(min = 1, max = 16))]
-    pub node_selector: BTreeMap<String, String>,
-    /// Passed to AICR as accelerated tolerations; 16 at most.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub tolerations: Vec<Toleration>,
-}
-
-/// The system node group.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SystemGroup {
-    /// Labels that these nodes carry; 16 at most.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(length(max = 16))]
-    pub node_selector: BTreeMap<String, String>,
-    /// Passed to AICR as system tolerations; 16 at most.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub tolerations: Vec<Toleration>,
-}
-
-/// A toleration, as AICR takes it: `key[=value][:effect]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Toleration {
-    /// Taint key; empty tolerates every key.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 317))]
-    pub key: String,
-    /// `Exists` or `Equal` (the default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operator: Option<TolerationOperator>,
-    /// Taint value, with `Equal`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 63))]
-    pub value: String,
-    /// Taint effect; absent tolerates every effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effect: Option<TaintEffect>,
-}
-
-/// How a toleration compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub enum TolerationOperator {
-    /// The key is there.
-    Exists,
-    /// The key has this value.
-    Equal,
-}
-
-/// What a taint does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub enum TaintEffect {
-    /// Nothing new is scheduled.
-    NoSchedule,
-    /// Scheduling elsewhere is preferred.
-    PreferNoSchedule,
-    /// Running pods are evicted too.
-    NoExecute,
 }
 
 /// Options of `aicr bundle`.
@@ -340,94 +261,4 @@ pub struct Adoption {
     #[serde(rename = "runtimeUID")]
     #[schemars(length(max = 36), regex(pattern = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))]
     pub runtime_uid: String,
-}
-
-/// What the operator says; all of it can be lost and is found anew.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterRuntimeStatus {
-    /// Generation that the conditions speak of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// Conditions, one of each type.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub conditions: Vec<Condition>,
-    /// Target of the newest `Succeeded` rollout: what is installed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active_plan_digest: Option<Digest>,
-    /// Its first 16 hex digits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16))]
-    pub active_plan: Option<String>,
-    /// The newest plan resolved from the current inputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub candidate_plan_digest: Option<Digest>,
-    /// The rollout in progress.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rollout: Option<RolloutInProgress>,
-    /// What discovery found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub discovery: Option<Discovery>,
-    /// The AICR that the resolver ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub aicr: Option<Aicr>,
-}
-
-/// The rollout in progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RolloutInProgress {
-    /// Its name.
-    #[schemars(length(max = 63))]
-    pub name: String,
-    /// Its phase; absent before it starts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Phase>,
-}
-
-/// What discovery found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Discovery {
-    /// The snapshot in use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<SnapshotRef>,
-    /// The criteria as resolved.
-    #[serde(default)]
-    pub criteria: Criteria,
-    /// Nodes that the accelerated selector matches.
-    #[serde(default)]
-    #[schemars(range(min = 0))]
-    pub accelerated_nodes: i32,
-    /// Nodes that the system selector matches.
-    #[serde(default)]
-    #[schemars(range(min = 0))]
-    pub system_nodes: i32,
-}
-
-/// A stored snapshot.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SnapshotRef {
-    /// Its ConfigMap in the operator namespace.
-    #[schemars(length(max = 253))]
-    pub config_map: String,
-    /// When it was taken.
-    pub taken_at: Time,
-    /// What caused it.
-    #[schemars(length(max = 256))]
-    pub cause: String,
-}
-
-/// The AICR that the resolver ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Aicr {
-    /// Version that its output records.
-    #[schemars(length(max = 64))]
-    pub version: String,
-    /// Image that ran.
-    #[schemars(length(max = 512))]
-    pub image: String,
 }
