@@ -1,18 +1,22 @@
 //! Every flag, with its variable and default; the chart's values become these.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
+use aicr_certs::{LeafLife, NotALabel, ServiceNames};
 use aicr_crds::application::Engine;
 use aicr_decide::{
     resolve::{AicrInstall, Installation},
     seen::Settings,
 };
-use aicr_drive::{DriveSettings, jobs::JobSettings};
+use aicr_drive::{CertificateSettings, DriveSettings, jobs::JobSettings};
+use aicr_webhooks::{Approvers, Policy, Separation, service_account};
 use clap::{ArgAction, Parser, ValueEnum};
 use k8s_openapi::api::core::v1::Toleration;
 
 /// The operator's namespace where neither flag nor pod says one.
 const NAMESPACE: &str = "aicr-system";
+/// The operator's own service account, and both webhook configurations: the chart names them so.
+const NAME: &str = "aicr-operator";
 
 /// Resolves, assesses and rolls out AICR plans through Argo CD. Lists can be given in a variable, one a line.
 #[derive(Debug, Parser)]
@@ -103,6 +107,45 @@ pub(crate) struct Args {
     /// Where /metrics, /healthz and /readyz are served.
     #[arg(long, env = "AICR_OPERATOR_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub(crate) metrics_address: SocketAddr,
+    /// Where the webhooks are served.
+    #[arg(long, env = "AICR_OPERATOR_WEBHOOK_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9443")]
+    pub(crate) webhook_address: SocketAddr,
+    /// The Service by which the API server calls the webhooks, in the operator's namespace.
+    #[arg(long, env = "AICR_OPERATOR_WEBHOOK_SERVICE", value_name = "NAME", default_value = "aicr-operator-webhook")]
+    webhook_service: String,
+    /// User who may approve, revoke and acknowledge, as the API server reports them; may be repeated.
+    #[arg(long, env = "AICR_OPERATOR_APPROVER_USER", value_name = "USER", value_delimiter = '\n')]
+    approver_user: Vec<String>,
+    /// Group whose members may; may be repeated.
+    #[arg(long, env = "AICR_OPERATOR_APPROVER_GROUP", value_name = "GROUP", value_delimiter = '\n')]
+    approver_group: Vec<String>,
+    /// Whoever changed the runtime may also approve the change.
+    #[arg(long, env = "AICR_OPERATOR_ALLOW_SELF_APPROVAL")]
+    pub(crate) allow_self_approval: bool,
+    /// Who makes the webhooks' certificate.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_CERTIFICATES_PROVIDER",
+        value_enum,
+        default_value_t = CertificatesProvider::Own
+    )]
+    pub(crate) certificates_provider: CertificatesProvider,
+    /// Secret of our own authority, in the operator's namespace.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_CERTIFICATES_SECRET",
+        value_name = "NAME",
+        default_value = "aicr-operator-webhook-ca"
+    )]
+    certificates_secret: String,
+    /// Where cert-manager's Secret is mounted.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_CERTIFICATES_FOLDER",
+        value_name = "PATH",
+        default_value = "/etc/aicr-operator/webhook"
+    )]
+    pub(crate) certificates_folder: PathBuf,
     /// How much is logged.
     #[arg(long, env = "AICR_OPERATOR_LOG_LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub(crate) log_level: LogLevel,
@@ -133,6 +176,16 @@ pub(crate) enum Provider {
     Static,
     /// ECR tokens.
     Aws,
+}
+
+/// Who makes the webhooks' certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CertificatesProvider {
+    /// The operator, with an authority of its own.
+    #[value(name = "self")]
+    Own,
+    /// cert-manager, which also fills in the caBundle.
+    CertManager,
 }
 
 /// How much is logged.
@@ -214,6 +267,31 @@ impl Args {
         }
     }
 
+    /// What the door needs of the flags.
+    pub(crate) fn policy(&self, settings: &DriveSettings) -> Policy {
+        Policy {
+            operator: service_account(&settings.namespace, NAME),
+            namespace: settings.namespace.clone(),
+            approvers: Approvers {
+                users: self.approver_user.iter().cloned().collect(),
+                groups: self.approver_group.iter().cloned().collect(),
+            },
+            separation: if self.allow_self_approval { Separation::SelfApproval } else { Separation::FourEyes },
+            engine: settings.decide.engine.clone(),
+        }
+    }
+
+    /// What the certificates need of the flags.
+    pub(crate) fn certificates(&self, settings: &DriveSettings) -> Result<CertificateSettings, NotALabel> {
+        Ok(CertificateSettings {
+            namespace: settings.namespace.clone(),
+            secret: self.certificates_secret.clone(),
+            configuration: NAME.to_owned(),
+            names: ServiceNames::new(&self.webhook_service, &settings.namespace)?,
+            life: LeafLife::default(),
+        })
+    }
+
     fn installation(&self) -> Installation {
         Installation {
             aicr: AicrInstall { version: self.aicr_version.clone(), image: self.aicr_image.clone() },
@@ -288,5 +366,23 @@ mod tests {
     fn the_snapshot_agent_is_privileged_unless_told_otherwise() {
         assert!(parse(&[]).unwrap().settings().install.agent_privileged);
         assert!(!parse(&["--snapshot-privileged=false"]).unwrap().settings().install.agent_privileged);
+    }
+
+    #[test]
+    fn whoever_is_named_may_approve_and_four_eyes_are_the_default() {
+        let args =
+            parse(&["--namespace=ns", "--approver-user=a", "--approver-user=b", "--approver-group=g h"]).unwrap();
+        let settings = args.settings();
+        let policy = args.policy(&settings);
+        assert_eq!(policy.operator, "system:serviceaccount:ns:aicr-operator");
+        assert_eq!(policy.approvers.users, ["a", "b"].map(str::to_owned).into());
+        assert_eq!(policy.approvers.groups, ["g h"].map(str::to_owned).into());
+        assert_eq!(policy.separation, Separation::FourEyes);
+        let names = args.certificates(&settings).unwrap().names;
+        assert_eq!(names.called(), "aicr-operator-webhook.ns.svc");
+        let args = parse(&["--allow-self-approval", "--certificates-provider=cert-manager"]).unwrap();
+        assert_eq!(args.policy(&settings).separation, Separation::SelfApproval);
+        assert_eq!(args.certificates_provider, CertificatesProvider::CertManager);
+        assert!(parse(&["--certificates-provider=own"]).is_err());
     }
 }

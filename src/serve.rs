@@ -20,13 +20,13 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Clone)]
 pub(crate) struct Probes {
     drain: Listener,
-    ready: Arc<dyn Fn() -> bool + Send + Sync>,
+    missing: Arc<dyn Fn() -> Option<&'static str> + Send + Sync>,
 }
 
 impl Probes {
-    /// Unready from the drain on; before, as `ready` says.
-    pub(crate) fn new(drain: Listener, ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { drain, ready: Arc::new(ready) }
+    /// Unready from the drain on; before, while `missing` names something.
+    pub(crate) fn new(drain: Listener, missing: impl Fn() -> Option<&'static str> + Send + Sync + 'static) -> Self {
+        Self { drain, missing: Arc::new(missing) }
     }
 }
 
@@ -41,11 +41,11 @@ pub(crate) fn router(probes: Probes) -> Router {
 
 async fn readyz(State(probes): State<Probes>) -> impl IntoResponse {
     if probes.drain.is_stopping() {
-        (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
-    } else if (probes.ready)() {
-        (StatusCode::OK, "ready\n")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "a watch has not delivered its first list\n")
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping");
+    }
+    match (probes.missing)() {
+        Some(missing) => (StatusCode::SERVICE_UNAVAILABLE, missing),
+        None => (StatusCode::OK, "ready"),
     }
 }
 
@@ -70,8 +70,8 @@ mod tests {
     #[tokio::test]
     async fn readiness_waits_for_the_watches_and_ends_with_the_drain_while_liveness_stays() {
         let drain = Drain::new();
-        let unready = router(Probes::new(drain.listener(), || false));
-        let ready = router(Probes::new(drain.listener(), || true));
+        let unready = router(Probes::new(drain.listener(), || Some("a watch")));
+        let ready = router(Probes::new(drain.listener(), || None));
         assert_eq!(ask(&unready, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(ask(&ready, "/readyz").await, StatusCode::OK);
         drain.begin();

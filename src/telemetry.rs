@@ -18,7 +18,7 @@ use tracing_subscriber::{
 use crate::args::{LogFormat, LogLevel};
 
 /// Our own crates; what others log at `debug` and below may hold requests and their content.
-const OURS: [&str; 5] = ["aicr_operator", "aicr_drive", "aicr_mirror", "aicr_read", "aicr_decide"];
+const OURS: [&str; 6] = ["aicr_operator", "aicr_drive", "aicr_mirror", "aicr_read", "aicr_decide", "aicr_webhooks"];
 
 /// Installs the logs of this process.
 pub(crate) fn install(level: LogLevel, format: LogFormat) {

@@ -168,13 +168,27 @@ impl Stage {
         assert_eq!(said.code, 0, "{said:?}");
     }
 
-    /// The operator's metrics, by way of the API server.
+    /// The operator's metrics, by way of the API server: those of the replica that leads.
     pub fn metrics(&self) -> String {
-        let pods = self.list(&["get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=aicr-operator"]);
-        let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running").unwrap_or(&Value::Null);
-        let name =
-            running["metadata"]["name"].as_str().unwrap_or_else(|| panic!("no pod of the operator runs: {pods:?}"));
-        self.kubectl(&["get", "--raw", &format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:8080/proxy/metrics")])
+        self.leader().1
+    }
+
+    /// The pod that leads, and its metrics; waits for one where the lease is between two.
+    fn leader(&self) -> (String, String) {
+        self.until("a replica that leads", 2, || {
+            let pods = self.list(&["get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=aicr-operator"]);
+            let running = pods.iter().filter(|pod| pod["status"]["phase"] == "Running");
+            let names = running.filter_map(|pod| pod["metadata"]["name"].as_str());
+            let leads = |text: &str| text.lines().any(|line| line == "aicr_operator_leader 1");
+            let scraped = names.filter_map(|name| Some((name.to_owned(), self.scrape(name)?)));
+            scraped.into_iter().find(|(_, text)| leads(text)).ok_or_else(|| format!("{} pods", pods.len()))
+        })
+    }
+
+    fn scrape(&self, pod: &str) -> Option<String> {
+        self.lab
+            .kubectl(&["get", "--raw", &format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics")])
+            .ok()
     }
 
     /// One sample of the metrics.
@@ -237,24 +251,33 @@ impl Stage {
         created.iter().skip(1).filter_map(wait).collect()
     }
 
-    /// Ends the operator's process with SIGKILL, by its id, and waits for the next one.
+    /// Ends the process of the replica that leads with SIGKILL, by its id, and waits for the next that leads.
     pub fn kill_the_operator(&self) {
-        let before = operator_pids();
-        assert_eq!(before.len(), 1, "one operator runs: {before:?}");
-        for pid in &before {
-            command::output(Command::new("kill").args(["-KILL", &pid.to_string()]))
-                .unwrap_or_else(|error| panic!("{error}"));
-        }
-        self.until("a new process of the operator", 2, || {
-            let now = operator_pids();
-            if now.is_empty() || now == before { Err(format!("{now:?}")) } else { Ok(()) }
+        let pid = self.leader_pid();
+        command::output(Command::new("kill").args(["-KILL", &pid.to_string()]))
+            .unwrap_or_else(|error| panic!("{error}"));
+        self.until("another process that leads", 3, || {
+            let now = self.leader_pid();
+            if now == pid { Err(format!("{now} leads still")) } else { Ok(()) }
         });
     }
 
-    /// Resident memory of the operator's process, in KiB.
+    /// The process of the replica that leads; a pod's name is its host name.
+    fn leader_pid(&self) -> u32 {
+        self.until("the process that leads", 3, || {
+            let (pod, _) = self.leader();
+            let variable = format!("HOSTNAME={pod}");
+            let is_its = |pid: &u32| {
+                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+            };
+            operator_pids().into_iter().find(is_its).ok_or_else(|| format!("no process of {pod}"))
+        })
+    }
+
+    /// Resident memory of the process that leads, in KiB.
     pub fn resident_kib(&self) -> u64 {
-        let pids = operator_pids();
-        let path = format!("/proc/{}/status", pids.first().unwrap_or_else(|| panic!("no operator runs")));
+        let path = format!("/proc/{}/status", self.leader_pid());
         let status = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
         line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{line}"))

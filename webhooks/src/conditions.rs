@@ -103,6 +103,7 @@ fn runtime_differs() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Webhook;
 
     fn all() -> Vec<MatchCondition> {
         [approvals(), rollouts("system:serviceaccount:ns:op"), runtimes("op"), applications("op")].concat()
@@ -134,5 +135,44 @@ mod tests {
     fn the_applications_of_others_never_come_to_the_door() {
         let only = &applications(&crate::service_account("aicr-system", "aicr-operator"))[0];
         assert_eq!(only.expression, "request.userInfo.username == 'system:serviceaccount:aicr-system:aicr-operator'");
+    }
+
+    /// The operator's user name, as the chart's templates write it.
+    const OPERATOR: &str = "system:serviceaccount:{{ .Release.Namespace }}:{{ include \"aicr-operator.name\" . }}";
+
+    /// The conditions of one entry of a template.
+    fn in_chart(template: &str, webhook: &str) -> Vec<(String, String)> {
+        let start = format!("  - name: {webhook}.operator.aicr.run");
+        let mut lines = template.lines().skip_while(|line| *line != start);
+        assert!(lines.next().is_some(), "{webhook} is not in the chart");
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().filter(|line| !line.starts_with("  - name: ")) {
+            if let Some(name) = line.strip_prefix("      - name: ") {
+                assert_eq!(lines.next().map(str::trim), Some("expression: >-"), "{name}");
+                found.push((name.to_owned(), lines.next().unwrap_or_default().trim().to_owned()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_chart_carries_exactly_these_conditions() {
+        let mutating = include_str!("../../charts/aicr-operator/templates/operator/webhooks-mutating.yaml");
+        let validating = include_str!("../../charts/aicr-operator/templates/operator/webhooks-validating.yaml");
+        for (template, webhook, conditions) in [
+            (mutating, Webhook::Approvals, approvals()),
+            (validating, Webhook::Rollouts, rollouts(OPERATOR)),
+            (validating, Webhook::Runtimes, runtimes(OPERATOR)),
+            (validating, Webhook::Applications, applications(OPERATOR)),
+            (validating, Webhook::Plans, Vec::new()),
+        ] {
+            let expected: Vec<_> =
+                conditions.into_iter().map(|condition| (condition.name.to_owned(), condition.expression)).collect();
+            assert_eq!(in_chart(template, webhook.name()), expected, "{webhook:?}");
+            let path = format!("\"path\" \"{}\"", webhook.path());
+            assert!(template.contains(&path), "{path}");
+        }
+        let entries = |template: &str| template.lines().filter(|line| line.starts_with("  - name: ")).count();
+        assert_eq!(entries(mutating) + entries(validating), Webhook::ALL.len());
     }
 }

@@ -27,6 +27,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   namespace: {{ .Release.Namespace }}
 {{- end -}}
 
+{{- /* The Service of the webhooks, and what the certificates are named after. */ -}}
+{{- define "aicr-operator.webhookService" -}}aicr-operator-webhook{{- end -}}
+
+{{- /* What every webhook entry has: root and path. */ -}}
+{{- define "aicr-operator.webhook" -}}
+admissionReviewVersions: [v1]
+clientConfig:
+  service:
+    name: {{ include "aicr-operator.webhookService" .root }}
+    namespace: {{ .root.Release.Namespace }}
+    path: {{ .path }}
+    port: 443
+failurePolicy: Fail
+matchPolicy: Equivalent
+sideEffects: None
+timeoutSeconds: 5
+{{- end -}}
+
 {{- /* Resource amounts as cpu=100m,memory=256Mi. */ -}}
 {{- define "aicr-operator.amounts" -}}
 {{- $words := list -}}
@@ -53,6 +71,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
       (printf "--registry-provider=%s" $v.registry.provider)
       (printf "--registry-repository=%s" $v.registry.repository)
       "--metrics-address=0.0.0.0:8080"
+      "--webhook-address=0.0.0.0:9443"
+      (printf "--webhook-service=%s" (include "aicr-operator.webhookService" .))
+      (printf "--certificates-provider=%s" $v.certificates.provider)
       (printf "--log-level=%s" $v.logLevel)
       (printf "--log-format=%s" $v.logFormat) -}}
 {{- range $key, $value := $v.aicr.jobs.nodeSelector }}{{ $flags = append $flags (printf "--jobs-node-selector=%s=%s" $key $value) }}{{ end -}}
@@ -62,6 +83,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if $v.validation.enabled }}{{ $flags = append $flags "--validation-enabled" }}{{ end -}}
 {{- with $v.registry.auth.staticSecretRef }}{{ $flags = append $flags (printf "--registry-static-secret=%s" .) }}{{ end -}}
 {{- range $v.registry.plainHTTP }}{{ $flags = append $flags (printf "--registry-plain-http=%s" .) }}{{ end -}}
+{{- if eq $v.certificates.provider "self" }}{{ $flags = append $flags (printf "--certificates-secret=%s-ca" (include "aicr-operator.webhookService" .)) }}
+{{- else }}{{ $flags = append $flags "--certificates-folder=/etc/aicr-operator/webhook" }}{{ end -}}
+{{- range $v.approvers.users }}{{ $flags = append $flags (printf "--approver-user=%s" .) }}{{ end -}}
+{{- range $v.approvers.groups }}{{ $flags = append $flags (printf "--approver-group=%s" .) }}{{ end -}}
+{{- if $v.admission.allowSelfApproval }}{{ $flags = append $flags "--allow-self-approval" }}{{ end -}}
 {{- toYaml $flags -}}
 {{- end -}}
 

@@ -28,7 +28,7 @@ use crate::{
     resolver::Resolver,
     rollout, runtime,
     settings::DriveSettings,
-    watch::{Feeds, Watches},
+    watch::{Feeds, Rollouts, Watches},
     write::{Run, Writer, Written},
 };
 
@@ -151,9 +151,57 @@ impl Drive {
         self.ready.clone()
     }
 
-    /// Runs until `shutdown` is ready; a reconcile that is on its way is finished first.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), DriveError> {
+    /// The rollouts as the watch sees them, for whoever judges reviews.
+    pub fn rollouts(&self) -> Rollouts {
+        Rollouts::new(Arc::clone(&self.ready.0))
+    }
+
+    /// The watches, which every replica runs, and the hands, which only the leader moves.
+    pub fn split(self) -> (Watching, Driving) {
         let Self { hands, resolver, feeds, worker, ready } = self;
+        (Watching(feeds), Driving { hands, resolver, worker, ready })
+    }
+}
+
+/// Every watch.
+pub struct Watching(Feeds);
+
+impl Watching {
+    /// Watches for as long as it is polled.
+    ///
+    /// # Errors
+    /// The watches ended, which none does.
+    pub async fn run(self) -> Result<(), DriveError> {
+        Box::pin(self.0.run()).await;
+        Err(DriveError::WatchesEnded)
+    }
+}
+
+/// The reconciles and the mirror: all that writes.
+pub struct Driving {
+    hands: Hands,
+    resolver: Resolver,
+    worker: Worker,
+    ready: Readiness,
+}
+
+impl Driving {
+    /// Waits for `lead`, then runs until `shutdown` is ready; a reconcile that is on its way is finished first.
+    ///
+    /// # Errors
+    /// The mirror ended, which it does not.
+    pub async fn run(
+        self,
+        lead: impl Future<Output = ()>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), DriveError> {
+        let Self { hands, resolver, worker, ready } = self;
+        let mut shutdown = std::pin::pin!(shutdown);
+        tokio::select! {
+            biased;
+            () = &mut shutdown => return Ok(()),
+            () = lead => {}
+        }
         let control = Control {
             hands,
             resolver,
@@ -163,8 +211,7 @@ impl Drive {
             started: Timestamp::now(),
         };
         tokio::select! {
-            () = feeds.run() => Err(DriveError::WatchesEnded),
-            () = worker.run() => Err(DriveError::MirrorEnded),
+            () = Box::pin(worker.run()) => Err(DriveError::MirrorEnded),
             () = Box::pin(control.run(ready, shutdown)) => Ok(()),
         }
     }

@@ -1,8 +1,10 @@
 //! The hands: watch, gather, and write what was decided. No choices.
 //!
-//! [`Drive`] is the whole: every watch, the reconciles of inputs, runtime and rollouts one after the other, and the
-//! mirror beside them. It spawns nothing: whoever runs it polls all of it.
+//! [`Drive`] is the whole: [`Watching`] fills the stores in every replica, [`Driving`] reconciles inputs, runtime and
+//! rollouts one after the other in the one that leads, with the mirror beside them. [`Certificates`] keeps the door's.
+//! Nothing is spawned but blocking key generation: whoever runs them polls them.
 
+mod certificates;
 mod controller;
 mod error;
 mod events;
@@ -18,7 +20,9 @@ mod settings;
 mod watch;
 mod write;
 
-pub use controller::{Drive, Readiness};
+pub use certificates::{CertificateSettings, Certificates, Standing};
+pub use controller::{Drive, Driving, Readiness, Watching};
 pub use error::DriveError;
 pub use requests::client;
 pub use settings::DriveSettings;
+pub use watch::Rollouts;

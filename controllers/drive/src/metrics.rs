@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use aicr_crds::reason::Outcome;
 use aicr_decide::resolve::{Class, JobPhase, Stage};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use prometheus::{
     Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -26,6 +27,16 @@ pub(crate) fn metrics() -> &'static Metrics {
     &METRICS
 }
 
+/// Where the process adds families of its own.
+pub fn registry() -> &'static Registry {
+    &metrics().registry
+}
+
+/// The certificate that the door serves ends then.
+pub fn certificate_ends(at: Timestamp) {
+    metrics().certificate_expiry.set(at.as_second());
+}
+
 /// Every series in Prometheus' text format.
 pub fn gather() -> String {
     let mut text = Vec::new();
@@ -46,6 +57,7 @@ pub(crate) struct Metrics {
     reconcile_seconds: HistogramVec,
     reconcile_errors: IntCounterVec,
     api_requests: IntCounterVec,
+    certificate_expiry: IntGauge,
 }
 
 fn registered<C: prometheus::core::Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
@@ -115,6 +127,13 @@ impl Metrics {
                 "aicr_operator_api_requests_total",
                 "Requests to the API server, by verb, resource and HTTP code (0 where none came).",
                 &["verb", "resource", "code"],
+            ),
+            certificate_expiry: registered(
+                r,
+                IntGauge::new(
+                    "aicr_operator_webhook_certificate_expiry_timestamp_seconds",
+                    "When the webhooks' serving certificate expires, as Unix time; 0 until there is one.",
+                ),
             ),
             registry: registry.clone(),
         };
@@ -264,7 +283,7 @@ mod tests {
             reason: reason.to_owned(),
             message: String::new(),
             observed_generation: None,
-            last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH),
+            last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH),
         };
         fresh.conditions(&[condition("RollingOut")]);
         fresh.conditions(&[condition("NotReady")]);

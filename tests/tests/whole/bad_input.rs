@@ -20,7 +20,7 @@ pub(crate) fn a_runtime_of_another_name_is_refused(stage: &Stage) {
 pub(crate) fn overlapping_placements_stall_and_are_named(stage: &Stage) {
     let overlap = json!({"spec": {
         "rollout": {"stabilizationWindow": "0s"},
-        "placement": {"system": {"nodeSelector": {"nvidia.com/gpu.present": "true"}}},
+        "placement": {"system": {"nodeSelector": {"aicr.test/pool": "accelerated"}}},
     }});
     stage.product.sample(&stage.lab, &overlap).unwrap();
     let message = stage.until_reason("Stalled", "PlacementOverlap", 2);
@@ -31,7 +31,9 @@ pub(crate) fn overlapping_placements_stall_and_are_named(stage: &Stage) {
 
 /// Leaves the sample runtime without a system group.
 pub(crate) fn a_selector_without_nodes_is_named(stage: &Stage) {
-    stage.patch_runtime(&json!({"spec": {"placement": {"system": {"nodeSelector": {"nvidia.com/gpu.present": null, "role": "system"}}}}}));
+    stage.patch_runtime(
+        &json!({"spec": {"placement": {"system": {"nodeSelector": {"aicr.test/pool": null, "role": "system"}}}}}),
+    );
     let message = stage.until_reason("Stalled", "NodeGroupEmpty", 2);
     assert!(message.contains("placement.system.nodeSelector role=system"), "{message}");
     nothing_was_written(stage);

@@ -63,6 +63,8 @@ pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(st
     until_step(stage, &rollout, 7);
     for (kind, object) in [("clusterruntime", "cluster"), ("runtimerollout", rollout.as_str())] {
         stage.kubectl(&[
+            "--as",
+            OPERATOR,
             "patch",
             kind,
             object,
@@ -74,7 +76,9 @@ pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(st
             r#"[{"op":"remove","path":"/status"}]"#,
         ]);
     }
-    let lost = stage.audit("admin").into_iter().filter(|entry| entry["objectRef"]["subresource"] == "status");
+    let lost = stage.audit("admin").into_iter().filter(|entry| {
+        entry["objectRef"]["subresource"] == "status" && entry["impersonatedUser"]["username"] == OPERATOR
+    });
     assert!(lost.count() >= 2, "the administrator took both statuses away");
     stage.until_phase(&rollout, "Succeeded", 15);
     let end = stage.rollout(&rollout);

@@ -2,6 +2,7 @@
 
 mod engine;
 mod kinds;
+mod rollouts;
 mod shelf;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 
 pub(crate) use engine::EngineFeeds;
 pub(crate) use kinds::{Content, Document, Node, Project, REPORT_KEY, ResolvedEntry, SNAPSHOT_KEY, SnapshotDocument};
+pub use rollouts::Rollouts;
 pub(crate) use shelf::{Feed, Shelf, shelf};
 
 use crate::settings::DriveSettings;
@@ -37,7 +39,8 @@ pub(crate) type Crd = PartialObjectMeta<CustomResourceDefinition>;
 pub(crate) struct Changes(Arc<watch::Sender<u64>>);
 
 impl Changes {
-    fn new() -> Self {
+    /// Nothing was told yet.
+    pub(crate) fn new() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }
 
@@ -82,7 +85,8 @@ fn config() -> Config {
     Config::default().page_size(PAGE)
 }
 
-fn named(name: &str) -> Config {
+/// Selects the one object of this name.
+pub(crate) fn named(name: &str) -> Config {
     config().fields(&format!("metadata.name={name}"))
 }
 

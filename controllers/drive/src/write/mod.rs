@@ -1,6 +1,7 @@
 //! The only place that calls write verbs: field managers, preconditions, time bounds and conflicts live here.
 
 mod application;
+mod authority;
 mod body;
 mod document;
 mod event;
@@ -17,6 +18,7 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
+pub(crate) use authority::AuthorityWriter;
 pub(crate) use document::{assessment_map, snapshot_map};
 pub(crate) use event::Announced;
 pub(crate) use job::Run;

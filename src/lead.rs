@@ -1,0 +1,145 @@
+//! The lease: who may write. Lost once, this process never writes again; another one may.
+
+mod trouble;
+
+use std::time::Duration;
+
+use aicr_drive::metrics::registry;
+use kube::{Client, Config};
+use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError, LeaseParams};
+use prometheus::IntGauge;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use self::trouble::{Trouble, Verdict};
+
+/// Name of the Lease, in the operator's namespace.
+const LEASE: &str = "aicr-operator";
+/// Seconds for which a lease holds: after a crash, nobody writes for so long at most.
+const HOLDS: u64 = 30;
+/// Seconds before its end at which it is renewed.
+const GRACE: u64 = 20;
+/// For one call: with [`trouble::ENDURED`], a leader that cannot renew stops before its lease ends.
+const CALL: Duration = Duration::from_secs(2);
+/// How soon one who waits looks again: a lease given back is taken up after so long.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Why a campaign ends before it is told to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LeadError {
+    /// Another holds it, or it could not be renewed in time.
+    #[error("the lease is lost")]
+    Lost,
+}
+
+/// The client for the lease alone: an answer that comes late is none.
+pub(crate) fn client(mut config: Config) -> Result<Client, kube::Error> {
+    config.connect_timeout = Some(CALL);
+    config.read_timeout = Some(CALL);
+    config.write_timeout = Some(CALL);
+    aicr_drive::client(config)
+}
+
+/// One who wants to lead.
+pub(crate) struct Candidate {
+    client: Client,
+    namespace: String,
+    identity: String,
+    leading: watch::Sender<bool>,
+    gauge: IntGauge,
+}
+
+impl Candidate {
+    /// Wants to lead under this name, and tells `leading`.
+    pub(crate) fn new(client: Client, namespace: &str, identity: &str, leading: watch::Sender<bool>) -> Self {
+        let gauge = gauge();
+        Self { client, namespace: namespace.to_owned(), identity: identity.to_owned(), leading, gauge }
+    }
+
+    /// Waits for the lease and keeps it until `stop` is ready, then gives it back.
+    pub(crate) async fn campaign(self, stop: impl Future<Output = ()>) -> Result<(), LeadError> {
+        let mut stop = std::pin::pin!(stop);
+        let manager = tokio::select! {
+            biased;
+            () = &mut stop => return Ok(()),
+            manager = self.won() => manager,
+        };
+        tracing::info!(identity = self.identity, "this replica leads");
+        self.tell(true);
+        tokio::select! {
+            biased;
+            () = &mut stop => {}
+            () = lost(&manager) => {
+                self.tell(false);
+                return Err(LeadError::Lost);
+            }
+        }
+        self.tell(false);
+        match timeout(CALL * 2, manager.release()).await {
+            Ok(Ok(())) => tracing::info!("the lease is given back"),
+            Ok(Err(error)) => tracing::warn!(%error, "the lease could not be given back and runs out"),
+            Err(_) => tracing::warn!("the lease could not be given back in time and runs out"),
+        }
+        Ok(())
+    }
+
+    fn tell(&self, leads: bool) {
+        self.gauge.set(i64::from(leads));
+        self.leading.send_replace(leads);
+    }
+
+    /// Returns with the lease.
+    async fn won(&self) -> LeaseManager {
+        loop {
+            // A manager that waits sleeps until the holder's time ends; a fresh one looks at once.
+            match timeout(LOOK, self.look()).await {
+                Ok(Ok(Some(manager))) => return manager,
+                Ok(Ok(None)) | Err(_) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the lease cannot be read");
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+        }
+    }
+
+    async fn look(&self) -> Result<Option<LeaseManager>, LeaseManagerError> {
+        let params = LeaseParams::new(&self.identity, HOLDS, GRACE).with_field_manager(&self.identity);
+        let builder = LeaseManagerBuilder::new(self.client.clone(), LEASE);
+        let manager = builder.with_namespace(&self.namespace).with_parameters(params).build().await?;
+        Ok(manager.changed().await?.then_some(manager))
+    }
+}
+
+/// Keeps the lease renewed; returns when it is lost.
+async fn lost(manager: &LeaseManager) {
+    let mut trouble = Trouble::default();
+    loop {
+        let begun = Instant::now();
+        match manager.changed().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the lease could not be renewed");
+                match trouble.failed(begun, Instant::now()) {
+                    Verdict::Endure => tokio::time::sleep(trouble::AGAIN).await,
+                    Verdict::GiveUp => return,
+                }
+            }
+        }
+    }
+}
+
+fn gauge() -> IntGauge {
+    #[expect(clippy::expect_used, reason = "the name is a literal")]
+    let gauge = IntGauge::new("aicr_operator_leader", "1 in the replica that leads, else 0.").expect("a valid name");
+    if let Err(error) = registry().register(Box::new(gauge.clone())) {
+        tracing::warn!(%error, "a metric is not exported");
+    }
+    gauge
+}
+
+#[cfg(test)]
+mod tests;
