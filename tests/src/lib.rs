@@ -2,7 +2,9 @@
 #![allow(clippy::missing_panics_doc, reason = "a test ends at the first surprise")]
 
 pub mod answer;
+pub mod caller;
 pub mod floor;
+pub mod people;
 pub mod samples;
 pub mod stage;
 pub mod world;

@@ -7,10 +7,15 @@ use std::time::Duration;
 use aicr_lab::product::{APPROVER, APPROVERS, NAMESPACE, Product, Pushed, Release};
 use aicr_lab::wait::{self, Seen};
 use aicr_lab::{Lab, Options, command};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::people::Said;
 
 /// The operator's account, as the API server names it.
 pub const OPERATOR: &str = "system:serviceaccount:aicr-system:aicr-operator";
+
+/// The operator's lease, in its namespace.
+const LEASE: &str = "aicr-operator";
 
 /// A whole cluster. It ends with its value, also when a test panics.
 pub struct Stage {
@@ -20,17 +25,6 @@ pub struct Stage {
     pub product: Product,
     /// The images that were pushed.
     pub pushed: Pushed,
-}
-
-/// What a person's command came to.
-#[derive(Debug)]
-pub struct Said {
-    /// Exit code; -1 where a signal ended it.
-    pub code: i32,
-    /// Standard output.
-    pub out: String,
-    /// Standard error.
-    pub err: String,
 }
 
 impl Stage {
@@ -70,15 +64,7 @@ impl Stage {
 
     /// The plugin, run by an approver.
     pub fn approver(&self, args: &[&str]) -> Said {
-        let kubeconfig = self.lab.user_kubeconfig(APPROVER, &[APPROVERS]).unwrap_or_else(|error| panic!("{error:?}"));
-        let program = self.product.binary("kubectl-aicr").unwrap_or_else(|error| panic!("{error:?}"));
-        let output = Command::new(program).args(args).env("KUBECONFIG", kubeconfig).output();
-        let output = output.unwrap_or_else(|error| panic!("kubectl aicr {}: {error}", args.join(" ")));
-        Said {
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        self.person(APPROVER, &[APPROVERS]).aicr(args)
     }
 
     /// Waits until `seen` returns something; the bound's message says what was seen last.
@@ -174,18 +160,17 @@ impl Stage {
     }
 
     /// The pod that leads, and its metrics; waits for one where the lease is between two.
-    fn leader(&self) -> (String, String) {
+    pub fn leader(&self) -> (String, String) {
         self.until("a replica that leads", 2, || {
-            let pods = self.list(&["get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=aicr-operator"]);
-            let running = pods.iter().filter(|pod| pod["status"]["phase"] == "Running");
-            let names = running.filter_map(|pod| pod["metadata"]["name"].as_str());
-            let leads = |text: &str| text.lines().any(|line| line == "aicr_operator_leader 1");
-            let scraped = names.filter_map(|name| Some((name.to_owned(), self.scrape(name)?)));
-            scraped.into_iter().find(|(_, text)| leads(text)).ok_or_else(|| format!("{} pods", pods.len()))
+            let pods = self.pods();
+            let scraped = pods.iter().filter_map(|name| Some((name.clone(), self.scrape(name)?)));
+            let found = scraped.into_iter().find(|(_, text)| leads(text));
+            found.ok_or_else(|| format!("{} pods", pods.len()))
         })
     }
 
-    fn scrape(&self, pod: &str) -> Option<String> {
+    /// The metrics of one pod, by way of the API server.
+    pub fn scrape(&self, pod: &str) -> Option<String> {
         self.lab
             .kubectl(&["get", "--raw", &format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics")])
             .ok()
@@ -263,7 +248,7 @@ impl Stage {
     }
 
     /// The process of the replica that leads; a pod's name is its host name.
-    fn leader_pid(&self) -> u32 {
+    pub fn leader_pid(&self) -> u32 {
         self.until("the process that leads", 3, || {
             let (pod, _) = self.leader();
             let variable = format!("HOSTNAME={pod}");
@@ -273,6 +258,44 @@ impl Stage {
             };
             operator_pids().into_iter().find(is_its).ok_or_else(|| format!("no process of {pod}"))
         })
+    }
+
+    /// Takes the lease away, until it is given back: every replica answers, none writes.
+    pub fn take_the_lease(&self) {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+        let held = json!({"spec": {
+            "holderIdentity": "the-tests", "leaseDurationSeconds": 3600, "acquireTime": now, "renewTime": now,
+        }});
+        self.kubectl(&["patch", "lease", LEASE, "-n", NAMESPACE, "--type", "merge", "--patch", &held.to_string()]);
+        self.until("no replica to lead", 3, || {
+            let leads = self.pods().iter().any(|pod| self.scrape(pod).is_some_and(|text| leads(&text)));
+            if leads { Err("one leads still".to_owned()) } else { Ok(()) }
+        });
+        self.until_both_are_ready();
+    }
+
+    /// Lets a replica lead again.
+    pub fn give_the_lease_back(&self) {
+        self.kubectl(&["delete", "lease", LEASE, "-n", NAMESPACE]);
+        self.leader();
+    }
+
+    /// Waits until every replica is ready, and the door is answered.
+    pub fn until_both_are_ready(&self) {
+        self.product.wait(&self.lab).unwrap_or_else(|error| panic!("{error:?}\n{}", self.overview()));
+    }
+
+    /// Names of the operator's pods that run.
+    pub fn pods(&self) -> Vec<String> {
+        let pods = self.list(&["get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=aicr-operator"]);
+        let running = pods.iter().filter(|pod| pod["status"]["phase"] == "Running");
+        running.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// The processes of the operator on this machine, once one leads.
+    pub fn until_leader_and_pids(&self) -> Vec<String> {
+        self.leader();
+        operator_pids().iter().map(u32::to_string).collect()
     }
 
     /// Resident memory of the process that leads, in KiB.
@@ -290,6 +313,11 @@ impl Stage {
         let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
         about.map(|event| (text(&event, "reason"), text(&event, "note"))).collect()
     }
+}
+
+/// Whether these metrics are of the replica that leads.
+fn leads(metrics: &str) -> bool {
+    metrics.lines().any(|line| line == "aicr_operator_leader 1")
 }
 
 /// A create has no name in its reference; the body has.

@@ -5,16 +5,24 @@
 
 #[path = "whole/bad_input.rs"]
 mod bad_input;
+#[path = "whole/door/mod.rs"]
+mod door;
 #[path = "whole/first.rs"]
 mod first;
 #[path = "whole/install.rs"]
 mod install;
+#[path = "whole/parcel.rs"]
+mod parcel;
 #[path = "whole/upgrades.rs"]
 mod upgrades;
 
 use std::process::ExitCode;
 
 use aicr_tests::{Stage, floor, tests};
+use door::{
+    access as door_access, down as door_down, engine as door_engine, lease as door_lease, load as door_load,
+    people as door_people, scrape as door_scrape, waiting as door_waiting,
+};
 
 fn main() -> ExitCode {
     floor::run(
@@ -23,6 +31,17 @@ fn main() -> ExitCode {
             install:
                 every_series_is_there_at_zero,
                 both_kinds_answer_as_on_the_page;
+            door_access: each_identity_may_what_it_needs_and_no_more;
+            door_lease: whoever_loses_the_lease_leads_no_more;
+            door_people:
+                who_may_not_approve_is_told_why,
+                what_is_no_approval_is_said,
+                revocations_and_acknowledgements_have_their_time,
+                what_is_the_operators_is_written_by_nobody_else;
+            door_engine:
+                the_operator_removes_only_what_an_approved_step_names,
+                the_operator_touches_nothing_foreign;
+            door_lease: a_lease_that_is_gone_is_taken_up;
             bad_input:
                 a_runtime_of_another_name_is_refused,
                 overlapping_placements_stall_and_are_named,
@@ -34,18 +53,36 @@ fn main() -> ExitCode {
                 validation_that_is_required_and_not_installed_stalls;
             first:
                 inputs_become_a_plan_and_a_rollout_that_waits,
-                the_report_of_a_waiting_rollout_reads_as_the_page,
+                the_report_of_a_waiting_rollout_reads_as_the_page;
+            door_waiting:
+                no_author_of_the_change_approves_it,
+                a_stored_plan_is_changed_by_nobody;
+            door_engine: the_operator_and_people_keep_to_their_part_of_the_runtime;
+            door_down: nobody_is_kept_from_what_is_theirs;
+            first:
                 the_approved_rollout_survives_a_kill_and_the_loss_of_all_status,
                 every_release_was_written_once_and_is_healthy,
                 no_apply_holds_what_argo_cd_owns,
                 the_end_is_told_once,
                 a_new_snapshot_gives_the_same_plan;
+            door_load:
+                no_review_fails_through_a_rolling_restart,
+                no_review_fails_through_another_authority,
+                a_wiped_bundle_is_put_back;
+            door_lease:
+                a_leader_that_is_told_to_stop_hands_over,
+                a_leader_that_was_frozen_writes_nothing_more;
+            door_scrape: a_prometheus_scrapes_both_replicas;
             upgrades:
                 the_upgrade_says_which_step_needs_whom,
                 a_manual_release_waits_for_its_acknowledgement,
                 one_safe_release_without_crds_needs_nobody,
                 the_same_output_makes_no_rollout,
                 a_wrong_version_stalls_and_is_named;
+            parcel:
+                a_second_installation_is_refused,
+                helm_4_upgrades_rolls_back_and_takes_all_away,
+                helm_3_installs_upgrades_rolls_back_and_takes_all_away;
         ],
     )
 }

@@ -63,6 +63,16 @@ impl Lab {
         Ok(command::output_with_input(&mut kubectl, objects)?)
     }
 
+    /// Asks the API server what an apply would come to; nothing is stored.
+    ///
+    /// # Errors
+    /// When it would be refused.
+    pub fn apply_dry(&self, objects: &str) -> Result<String, LabError> {
+        let mut kubectl = self.in_ns("kubectl");
+        kubectl.args(["apply", "--server-side", "--dry-run=server", "--filename", "-"]);
+        Ok(command::output_with_input(&mut kubectl, objects)?)
+    }
+
     /// Runs Helm 4 as administrator in the namespace and returns what it printed.
     ///
     /// # Errors

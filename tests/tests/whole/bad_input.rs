@@ -4,6 +4,8 @@ use aicr_lab::product::Release;
 use aicr_tests::Stage;
 use serde_json::json;
 
+use crate::door::waiting::editor;
+
 pub(crate) fn a_runtime_of_another_name_is_refused(stage: &Stage) {
     let runtime = json!({
         "apiVersion": "operator.aicr.run/v1alpha1",
@@ -31,13 +33,17 @@ pub(crate) fn overlapping_placements_stall_and_are_named(stage: &Stage) {
 
 /// Leaves the sample runtime without a system group.
 pub(crate) fn a_selector_without_nodes_is_named(stage: &Stage) {
-    stage.patch_runtime(
-        &json!({"spec": {"placement": {"system": {"nodeSelector": {"aicr.test/pool": null, "role": "system"}}}}}),
+    let edit = |who: &str, patch: serde_json::Value| {
+        editor(stage, who).patch(&["clusterruntime", "cluster"], &patch).passed();
+    };
+    edit(
+        "bob",
+        json!({"spec": {"placement": {"system": {"nodeSelector": {"aicr.test/pool": null, "role": "system"}}}}}),
     );
     let message = stage.until_reason("Stalled", "NodeGroupEmpty", 2);
     assert!(message.contains("placement.system.nodeSelector role=system"), "{message}");
     nothing_was_written(stage);
-    stage.patch_runtime(&json!({"spec": {"placement": {"system": null}}}));
+    edit("carol", json!({"spec": {"placement": {"system": null}}}));
 }
 
 pub(crate) fn a_second_lab_is_refused_and_named(_: &Stage) {

@@ -1,0 +1,68 @@
+//! A real Prometheus finds both replicas by their pods, and understands what they say.
+
+use std::fs;
+use std::path::Path;
+
+use aicr_lab::{Place, command};
+use aicr_tests::Stage;
+use serde_json::Value;
+
+const LISTENS: &str = "127.0.0.1:19090";
+
+/// Leaves no Prometheus.
+pub(crate) fn a_prometheus_scrapes_both_replicas(stage: &Stage) {
+    let folder = stage.lab.layout().root().join("prometheus");
+    fs::create_dir_all(&folder).unwrap();
+    let configuration = folder.join("prometheus.yml");
+    fs::write(&configuration, configured(stage)).unwrap();
+    let arguments = [
+        format!("--config.file={}", configuration.display()),
+        format!("--storage.tsdb.path={}", folder.join("data").display()),
+        format!("--web.listen-address={LISTENS}"),
+    ];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    stage.lab.spawn("prometheus", Place::Network, Path::new("prometheus"), &arguments, &[]).unwrap();
+    stage.until("both replicas scraped", 2, || expect(stage, "sum(up{job=\"aicr-operator\"})", 2.0));
+    stage.until("one of them leading", 1, || expect(stage, "sum(aicr_operator_leader)", 1.0));
+    for series in [
+        "sum(aicr_operator_rollout_outcomes_total{outcome=\"Succeeded\"}) > 0",
+        "sum(aicr_operator_job_runs_total{result=\"success\"}) > 0",
+        "sum(aicr_operator_admission_requests_total{decision=\"denied\"}) > 0",
+        "min(aicr_operator_webhook_certificate_expiry_timestamp_seconds) - time() > 86400",
+    ] {
+        assert!(answer(stage, series).is_some(), "nothing for {series}");
+    }
+    stage.lab.stop_part("prometheus").unwrap();
+}
+
+fn expect(stage: &Stage, query: &str, wanted: f64) -> Result<(), String> {
+    let found = answer(stage, query);
+    if found == Some(wanted) { Ok(()) } else { Err(format!("{query} is {found:?}")) }
+}
+
+/// The value of an instant query with one result.
+fn answer(stage: &Stage, query: &str) -> Option<f64> {
+    let mut promtool = stage.lab.in_ns("promtool");
+    let asked = command::output(promtool.args(["query", "instant", "-o", "json", &format!("http://{LISTENS}"), query]));
+    let found: Value = serde_json::from_str(&asked.ok()?).ok()?;
+    found[0]["value"][1].as_str()?.parse().ok()
+}
+
+/// By pods, as the chart's PodMonitor has it: the container port named metrics.
+fn configured(stage: &Stage) -> String {
+    format!(
+        "global: {{scrape_interval: 1s}}
+scrape_configs:
+  - job_name: aicr-operator
+    kubernetes_sd_configs:
+      - role: pod
+        kubeconfig_file: {}
+        namespaces: {{names: [aicr-system]}}
+    relabel_configs:
+      - source_labels: [__meta_kubernetes_pod_container_port_name]
+        regex: metrics
+        action: keep
+",
+        stage.lab.layout().admin_kubeconfig_inside().display()
+    )
+}
