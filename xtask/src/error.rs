@@ -28,6 +28,17 @@ pub(crate) enum XtaskError {
     },
     #[error("{} is missing", path.display())]
     Missing { path: PathBuf },
+    #[error("write {}", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "{} line {line} is not what the chart renders (UPDATE_GOLDEN=1 cargo xtask chart writes it)\n  file:  {agreed}\n  chart: {rendered}",
+        path.display()
+    )]
+    Differs { path: PathBuf, line: usize, agreed: String, rendered: String },
     #[error(transparent)]
     Wait(#[from] aicr_lab::wait::WaitError),
     #[error("failed: {}", stages.join(", "))]

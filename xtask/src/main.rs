@@ -1,6 +1,7 @@
-//! The workspace's own commands: parts, up, down, test, demo, images, crds.
+//! The workspace's own commands: parts, up, down, test, demo, images, crds, chart.
 
 mod binaries;
+mod chart;
 mod demo;
 mod error;
 mod setup;
@@ -59,6 +60,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Lint and render the chart, and try its alerts; `UPDATE_GOLDEN=1` writes the golden files.
+    Chart,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -92,6 +95,7 @@ fn run(command: &Command) -> Result<(), XtaskError> {
             binaries::build()?;
             binaries::crds(if *check { binaries::Crds::Check } else { binaries::Crds::Write })
         }
+        Command::Chart => chart::check(&aicr_lab::parts::Parts::read()?),
     }
 }
 

@@ -8,13 +8,14 @@ use aicr_lab::{command, interrupt, parts_cache, preflight, workspace};
 use clap::ValueEnum;
 
 use crate::binaries::{self, Crds};
+use crate::chart;
 use crate::error::{self, XtaskError};
 use crate::setup;
 
 /// How much a test needs around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Floor {
-    /// Nothing: style, lints, generated files, licences, unit tests, the chart's lint.
+    /// Nothing: style, lints, generated files, licences, the chart, unit tests.
     Unit,
     /// A real API server.
     Api,
@@ -38,7 +39,7 @@ const STAGES: [Stage; 10] = [
     Stage { name: "clippy", floor: Floor::Unit, run: clippy },
     Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
     Stage { name: "rooms", floor: Floor::Unit, run: rooms },
-    Stage { name: "helm lint", floor: Floor::Unit, run: helm_lint },
+    Stage { name: "chart", floor: Floor::Unit, run: chart::check },
     Stage { name: BUILD, floor: Floor::Unit, run: build },
     Stage { name: "generated files", floor: Floor::Unit, run: generated },
     Stage { name: "unit tests", floor: Floor::Unit, run: unit },
@@ -145,23 +146,6 @@ fn rooms(_: &Parts) -> Result<(), XtaskError> {
 fn unit(_: &Parts) -> Result<(), XtaskError> {
     let mut cargo = binaries::cargo(&["test", "--workspace"]);
     command::shown(&mut cargo).map_err(XtaskError::command("unit tests"))
-}
-
-/// With each set of values that the chart is tried with: it needs some, so its defaults alone do not pass.
-fn helm_lint(parts: &Parts) -> Result<(), XtaskError> {
-    let chart = workspace().join("charts/aicr-operator");
-    let folder = chart.join("ci");
-    let Ok(values) = std::fs::read_dir(&folder) else { return Err(XtaskError::Missing { path: folder }) };
-    let values: Vec<_> = values.flatten().map(|entry| entry.path()).collect();
-    for helm in ["helm3", "helm4"] {
-        for values in &values {
-            let mut lint = Command::new(parts.built(helm)?.binary());
-            lint.args(["lint", "--strict", "--values"]).arg(values).arg(&chart);
-            command::output(&mut lint).map_err(XtaskError::command("helm lint --strict"))?;
-        }
-    }
-    eprintln!("linted with Helm 3 and 4, {} sets of values", values.len());
-    if values.is_empty() { Err(XtaskError::Missing { path: folder }) } else { Ok(()) }
 }
 
 fn build(_: &Parts) -> Result<(), XtaskError> {

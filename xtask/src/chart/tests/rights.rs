@@ -1,0 +1,151 @@
+//! What each identity may do, and what it must not.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{folder, golden_objects, words};
+
+/// A rule with the role that it stands in.
+struct Rule {
+    role: String,
+    namespace: String,
+    groups: Vec<String>,
+    resources: Vec<String>,
+    names: Vec<String>,
+    verbs: Vec<String>,
+}
+
+fn rules(objects: &[Value]) -> Vec<Rule> {
+    let is_role = |object: &&Value| ["Role", "ClusterRole"].contains(&object["kind"].as_str().unwrap());
+    let all = objects.iter().filter(is_role).flat_map(|object| {
+        let meta = &object["metadata"];
+        object["rules"].as_array().unwrap().iter().map(|rule| Rule {
+            role: meta["name"].as_str().unwrap().to_owned(),
+            namespace: meta["namespace"].as_str().unwrap_or_default().to_owned(),
+            groups: words(rule, "apiGroups"),
+            resources: words(rule, "resources"),
+            names: words(rule, "resourceNames"),
+            verbs: words(rule, "verbs"),
+        })
+    });
+    all.collect()
+}
+
+impl Rule {
+    fn is_about(&self, resource: &str) -> bool {
+        self.resources.iter().any(|one| one == resource)
+    }
+
+    fn allows(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|one| one == verb)
+    }
+}
+
+#[test]
+fn nobody_has_a_wildcard_a_shell_a_token_or_another_identity() {
+    for (file, objects) in golden_objects() {
+        let rules = rules(&objects);
+        assert!(rules.len() > 20, "{file}");
+        for rule in &rules {
+            let all = [&rule.groups, &rule.resources, &rule.verbs].into_iter().flatten();
+            for word in all {
+                let never = ["*", "escalate", "bind", "impersonate", "deletecollection"];
+                assert!(!never.contains(&word.as_str()), "{file}: {} {word}", rule.role);
+            }
+            for never in
+                ["pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "serviceaccounts/token"]
+            {
+                assert!(!rule.is_about(never), "{file}: {}", rule.role);
+            }
+            assert!(!rule.groups.iter().any(|group| group == "rbac.authorization.k8s.io"), "{file}: {}", rule.role);
+        }
+    }
+}
+
+#[test]
+fn secrets_are_read_by_name_in_the_operators_namespace_and_never_created() {
+    for (file, objects) in golden_objects() {
+        for rule in rules(&objects).iter().filter(|rule| rule.is_about("secrets")) {
+            assert_eq!((rule.role.as_str(), rule.namespace.as_str()), ("aicr-operator", "aicr-system"), "{file}");
+            assert_eq!(rule.names.len(), 1, "{file}");
+            let wanted: &[&str] =
+                if rule.names[0] == "aicr-operator-webhook-ca" { &["get", "list", "watch", "patch"] } else { &["get"] };
+            assert_eq!(rule.verbs, wanted, "{file}: {}", rule.names[0]);
+        }
+    }
+}
+
+#[test]
+fn the_operator_writes_no_spec_of_a_runtime_no_namespace_no_bare_pod_and_no_settings_of_argo_cd() {
+    for (file, objects) in golden_objects() {
+        for rule in rules(&objects).iter().filter(|rule| rule.role == "aicr-operator") {
+            let in_engine = !rule.namespace.is_empty() && !rule.namespace.starts_with("aicr-");
+            if rule.is_about("clusterruntimes") {
+                assert_eq!(rule.verbs, ["get", "list", "watch", "patch"], "{file}");
+            }
+            for read_only in ["nodes", "pods", "customresourcedefinitions", "appprojects"] {
+                let writes = ["create", "update", "patch", "delete"].iter().any(|verb| rule.allows(verb));
+                assert!(!(rule.is_about(read_only) && writes), "{file}: {read_only}");
+            }
+            assert!(!rule.is_about("namespaces"), "{file}");
+            assert!(!(in_engine && (rule.is_about("configmaps") || rule.is_about("secrets"))), "{file}");
+            // These are held to one object each.
+            for named in ["mutatingwebhookconfigurations", "customresourcedefinitions", "appprojects"] {
+                assert!(!rule.is_about(named) || rule.names.len() == 1, "{file}: {named}");
+            }
+            if rule.is_about("validatingwebhookconfigurations") {
+                assert_eq!(rule.verbs, ["get", "list", "watch", "patch"], "{file}");
+            }
+        }
+    }
+}
+
+#[test]
+fn people_have_what_their_role_says_and_nothing_else() {
+    let both = ["clusterruntimes", "runtimerollouts"];
+    let reads = json!(["get", "list", "watch"]);
+    let group = json!(["operator.aicr.run"]);
+    let rule =
+        |resources: &[&str], verbs: &Value| json!({ "apiGroups": group, "resources": resources, "verbs": verbs });
+    let wanted = [
+        (
+            "aicr-operator-approver",
+            json!([
+                rule(&["runtimerollouts"], &json!(["get", "list", "watch", "patch"])),
+                rule(&["clusterruntimes"], &reads)
+            ]),
+        ),
+        (
+            "aicr-operator-editor",
+            json!([
+                rule(&["clusterruntimes"], &json!(["get", "list", "watch", "create", "update", "patch", "delete"])),
+                rule(&["runtimerollouts"], &reads)
+            ]),
+        ),
+        ("aicr-operator-viewer", json!([rule(&both, &reads)])),
+    ];
+    for (file, objects) in golden_objects() {
+        for (name, rules) in &wanted {
+            let is_it = |object: &&Value| object["kind"] == "ClusterRole" && object["metadata"]["name"] == *name;
+            assert_eq!(&objects.iter().find(is_it).unwrap()["rules"], rules, "{file}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_reason_stands_beside_each_rule() {
+    let mut count = 0;
+    for room in ["operator", "people", "aicr"] {
+        for entry in fs::read_dir(folder().join("templates").join(room)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            for pair in lines.windows(2).filter(|pair| pair[1].starts_with("  - apiGroups:")) {
+                assert!(pair[0].trim_start().starts_with('#'), "{}: {}", path.display(), pair[1]);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 25, "{count}");
+}
