@@ -41,6 +41,14 @@ impl Caller {
         self.wait(self.api(api).patch(name, params, &Patch::Merge(patch))).map(value)
     }
 
+    /// A merge patch of an object's status.
+    ///
+    /// # Errors
+    /// What the API server said.
+    pub fn patch_status(&self, api: Place<'_>, name: &str, patch: &Value) -> Result<Value, kube::Error> {
+        self.wait(self.api(api).patch_status(name, &PatchParams::default(), &Patch::Merge(patch))).map(value)
+    }
+
     /// Creates an object.
     ///
     /// # Errors
@@ -83,6 +91,11 @@ impl Caller {
         answer.unwrap_or_else(|_| panic!("no answer within {BOUND:?}"))
     }
 }
+
+/// Our rollouts.
+pub const ROLLOUT: Place<'_> = ("operator.aicr.run/v1alpha1", "RuntimeRollout", None);
+/// Our runtime.
+pub const RUNTIME: Place<'_> = ("operator.aicr.run/v1alpha1", "ClusterRuntime", None);
 
 /// An API version, a kind, and a namespace where it has one.
 pub type Place<'a> = (&'a str, &'a str, Option<&'a str>);

@@ -1,6 +1,7 @@
 //! The first plan, from inputs to `Succeeded`, with the operator killed and all status lost on the way.
 
 use aicr_tests::Stage;
+use aicr_tests::caller::{ROLLOUT, RUNTIME};
 use aicr_tests::stage::OPERATOR;
 use serde_json::{Value, json};
 
@@ -61,20 +62,9 @@ pub(crate) fn the_approved_rollout_survives_a_kill_and_the_loss_of_all_status(st
     until_step(stage, &rollout, 4);
     stage.kill_the_operator();
     until_step(stage, &rollout, 7);
-    for (kind, object) in [("clusterruntime", "cluster"), ("runtimerollout", rollout.as_str())] {
-        stage.kubectl(&[
-            "--as",
-            OPERATOR,
-            "patch",
-            kind,
-            object,
-            "--subresource",
-            "status",
-            "--type",
-            "json",
-            "--patch",
-            r#"[{"op":"remove","path":"/status"}]"#,
-        ]);
+    let account = stage.caller(Some(OPERATOR));
+    for (kind, object) in [(RUNTIME, "cluster"), (ROLLOUT, rollout.as_str())] {
+        account.patch_status(kind, object, &json!({"status": null})).unwrap();
     }
     let lost = stage.audit("admin").into_iter().filter(|entry| {
         entry["objectRef"]["subresource"] == "status" && entry["impersonatedUser"]["username"] == OPERATOR

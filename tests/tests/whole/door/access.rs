@@ -13,9 +13,9 @@ struct List(&'static str);
 const OPERATOR_MAY: List = List(
     "
 get,list,watch operator.aicr.run/clusterruntimes
-patch,update operator.aicr.run/clusterruntimes/status
-get,list,watch,create,update,patch,delete operator.aicr.run/runtimerollouts
-patch,update operator.aicr.run/runtimerollouts/status
+patch operator.aicr.run/clusterruntimes/status
+get,list,watch,create,patch,delete operator.aicr.run/runtimerollouts
+patch operator.aicr.run/runtimerollouts/status
 get,list,watch /nodes
 get,list,watch,create,patch,delete argoproj.io/applications argocd
 get argoproj.io/appprojects argocd aicr
@@ -25,8 +25,8 @@ get,list,watch,create,patch,delete batch/jobs aicr-discovery
 get,list,watch /pods aicr-jobs
 get /pods/log aicr-jobs
 get,list,watch,create,delete /configmaps aicr-jobs
-create,patch events.k8s.io/events default
-create,patch events.k8s.io/events argocd
+create events.k8s.io/events default
+create events.k8s.io/events argocd
 create coordination.k8s.io/leases aicr-system
 get,update,patch coordination.k8s.io/leases aicr-system aicr-operator
 get,patch admissionregistration.k8s.io/validatingwebhookconfigurations - aicr-operator

@@ -1,6 +1,7 @@
 //! Rollouts in any state that a rule asks for, written as the operator while there is no runtime to act on.
 
 use aicr_crds::RuntimeRolloutSpec;
+use aicr_tests::caller::ROLLOUT;
 use aicr_tests::people::Person;
 use aicr_tests::samples;
 use aicr_tests::stage::OPERATOR;
@@ -55,8 +56,14 @@ pub(super) fn create(stage: &Stage, number: u8, phase: &str) -> Value {
     account.send(&["create"], &rollout(number)).passed();
     let name = name(number);
     let status = json!({"status": {"phase": phase, "step": "0/2", "message": "forged"}});
-    account.patch(&["runtimerollout", &name, "--subresource", "status"], &status).passed();
+    put_status(stage, &name, &status);
     stage.rollout(&name)
+}
+
+/// Writes status as the operator, which may patch it and not read it apart, as kubectl would.
+pub(super) fn put_status(stage: &Stage, name: &str, status: &Value) {
+    let stored = stage.caller(Some(OPERATOR)).patch_status(ROLLOUT, name, status);
+    assert!(stored.is_ok(), "{name}: {stored:?}");
 }
 
 /// Ends a forged rollout as the operator.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use aicr_tests::Stage;
-use aicr_tests::caller::Caller;
+use aicr_tests::caller::{Caller, RUNTIME};
 use kube::api::{PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -53,8 +53,7 @@ fn denied(caller: &Caller) -> Result<usize, String> {
 fn passed(caller: &Caller) -> Result<usize, String> {
     let dry = PatchParams { dry_run: true, ..PatchParams::default() };
     let patch = json!({"spec": {"rollout": {"deadline": "7h"}}});
-    let runtime = ("operator.aicr.run/v1alpha1", "ClusterRuntime", None);
-    caller.patch(runtime, "cluster", &dry, &patch).map(|_| 2).map_err(|error| error.to_string())
+    caller.patch(RUNTIME, "cluster", &dry, &patch).map(|_| 2).map_err(|error| error.to_string())
 }
 
 /// Asks while `during` happens; prints how many, and fails with the first failures.

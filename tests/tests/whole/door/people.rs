@@ -166,7 +166,7 @@ pub(crate) fn revocations_and_acknowledgements_have_their_time(stage: &Stage) {
         &alice.aicr(&["revoke", &first, "--yes", "--reason", "r"]).refused("revo"),
     );
     let phase = json!({"status": {"phase": "Validating"}});
-    forged::operator(stage).patch(&["runtimerollout", &second, "--subresource", "status"], &phase).passed();
+    forged::put_status(stage, &second, &phase);
     told.note("revoked while validating", &alice.patch(&other, &revoke).denied("rollouts", "alidat"));
     told.check();
     remove(stage, 3);
