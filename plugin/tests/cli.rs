@@ -1,4 +1,5 @@
 //! The binary as a person runs it, against an API server that answers what we tell it to.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[path = "cli/server.rs"]
 mod server;

@@ -53,9 +53,8 @@ fn message(condition: &Condition) -> String {
 fn tone(condition: &Condition) -> Tone {
     let kind = ConditionType::ALL.iter().find(|kind| kind.as_str() == condition.type_);
     match (kind, condition.status.as_str()) {
-        (Some(ConditionType::Reconciling) | None, _) => Tone::Plain,
         (Some(ConditionType::Stalled), "True") => Tone::Bad,
-        (Some(ConditionType::Stalled), _) => Tone::Plain,
+        (Some(ConditionType::Reconciling | ConditionType::Stalled) | None, _) => Tone::Plain,
         (
             Some(
                 ConditionType::Ready

@@ -14,24 +14,24 @@ use tempfile::TempDir;
 
 /// One answer.
 #[derive(Clone, Debug)]
-pub struct Answer(String);
+pub(crate) struct Answer(String);
 
 impl Answer {
     /// This status and this object.
-    pub fn json(code: u16, object: &Value) -> Self {
+    pub(crate) fn json(code: u16, object: &Value) -> Self {
         let body = object.to_string();
         let head = format!("HTTP/1.1 {code} Answer\r\nContent-Type: application/json\r\nConnection: close\r\n");
         Self(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()))
     }
 
     /// With one more header line.
-    pub fn with(self, header: &str) -> Self {
+    pub(crate) fn with(self, header: &str) -> Self {
         Self(self.0.replacen("Connection: close\r\n", &format!("Connection: close\r\n{header}\r\n"), 1))
     }
 }
 
 /// A failure Status, as the API server writes it.
-pub fn refusal(code: u16, message: &str, causes: &[&str]) -> Value {
+pub(crate) fn refusal(code: u16, message: &str, causes: &[&str]) -> Value {
     let causes: Vec<_> = causes.iter().map(|text| json!({ "message": text, "field": "spec" })).collect();
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Refused", "code": code,
@@ -53,7 +53,7 @@ struct Script {
 }
 
 /// The server; its thread ends with the test's process.
-pub struct Server {
+pub(crate) struct Server {
     script: Arc<Mutex<Script>>,
     folder: TempDir,
     port: u16,
@@ -61,7 +61,7 @@ pub struct Server {
 
 impl Server {
     /// Starts it, with no answers: everything is a plain 404.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let script = Arc::new(Mutex::new(Script::default()));
@@ -71,34 +71,34 @@ impl Server {
     }
 
     /// A kubeconfig for a port where nobody listens.
-    pub fn nobody() -> String {
+    pub(crate) fn nobody() -> String {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = tempfile::tempdir().unwrap().keep();
         write(&folder, port)
     }
 
     /// Answers so, once the rules before are used up.
-    pub fn always(&self, method: &'static str, path: &'static str, answer: Answer) {
+    pub(crate) fn always(&self, method: &'static str, path: &'static str, answer: Answer) {
         self.script.lock().unwrap().rules.push_back(Rule { method, path, answer, again: true });
     }
 
     /// Answers so once.
-    pub fn once(&self, method: &'static str, path: &'static str, answer: Answer) {
+    pub(crate) fn once(&self, method: &'static str, path: &'static str, answer: Answer) {
         self.script.lock().unwrap().rules.push_back(Rule { method, path, answer, again: false });
     }
 
     /// The path of a kubeconfig for it.
-    pub fn kubeconfig(&self) -> String {
+    pub(crate) fn kubeconfig(&self) -> String {
         write(self.folder.path(), self.port)
     }
 
     /// How often this method was asked for.
-    pub fn count(&self, method: &str) -> usize {
+    pub(crate) fn count(&self, method: &str) -> usize {
         self.queries(method).len()
     }
 
     /// The queries of the requests with this method.
-    pub fn queries(&self, method: &str) -> Vec<String> {
+    pub(crate) fn queries(&self, method: &str) -> Vec<String> {
         let script = self.script.lock().unwrap();
         let these = script.asked.iter().filter(|(asked, _)| asked == method);
         these.map(|(_, target)| target.split_once('?').map(|(_, query)| query).unwrap_or_default().to_owned()).collect()
