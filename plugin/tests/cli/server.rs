@@ -132,14 +132,14 @@ fn answer(stream: TcpStream, script: &Mutex<Script>) {
     reader.read_exact(&mut vec![0; length]).unwrap();
     let mut words = first.split_whitespace().map(str::to_owned);
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let text = chosen(&mut script.lock().unwrap(), method, target);
+    let text = chosen(&mut script.lock().unwrap(), method, &target);
     reader.into_inner().write_all(text.as_bytes()).unwrap();
 }
 
-fn chosen(script: &mut Script, method: String, target: String) -> String {
+fn chosen(script: &mut Script, method: String, target: &str) -> String {
     let path = target.split('?').next().unwrap_or_default();
     let found = script.rules.iter().position(|rule| rule.method == method && rule.path == path);
-    script.asked.push((method, target.clone()));
+    script.asked.push((method, target.to_owned()));
     match found {
         None => "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 19\r\n\r\n404 page not found\n".into(),
         Some(index) if script.rules[index].again => script.rules[index].answer.0.clone(),
