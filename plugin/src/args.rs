@@ -3,14 +3,27 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use jiff::SignedDuration;
+
+use crate::client::Effect;
 
 /// The longest reason, in characters, as the CRD bounds it.
 pub(crate) const REASON_LIMIT: usize = 1024;
 
-/// Look at rollouts of the AICR operator and decide about them.
+/// What every help ends with.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done; status and describe: shown, whatever they show (but see --exit-code)
+  1  refused, or the API server could not be asked; a denial is printed as its message alone, on standard error
+  2  the command line is wrong
+  3  status --exit-code: not ready, and nobody needs to do anything: the operator works or waits
+  4  status --exit-code: a person is needed";
+
+/// See where the AICR operator's runtime is, look at its rollouts and decide about them.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-aicr", bin_name = "kubectl aicr", version, arg_required_else_help = true)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -20,9 +33,12 @@ pub(crate) struct Cli {
     pub(crate) flags: Flags,
 }
 
-/// What to do with a rollout.
+/// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Show the runtime on one page: conditions, plans, the rollout under way and what it waits for, what to do next.
+    #[command(after_help = EXIT_CODES)]
+    Status,
     /// Show the transition, every step with its verdict, AICR's assessment and the approval.
     Describe {
         /// Name of the RuntimeRollout.
@@ -50,6 +66,11 @@ pub(crate) enum Command {
         #[arg(value_parser = name)]
         rollout: String,
     },
+    /// Print a script that completes the binary's name, kubectl-aicr, in a shell.
+    Completion {
+        /// Whose script.
+        shell: Shell,
+    },
 }
 
 /// Flags, valid before and after the name.
@@ -64,7 +85,7 @@ pub(crate) struct Flags {
     /// Namespace of the operator, where assessment reports are stored.
     #[arg(long, global = true, value_name = "NAME", default_value = "aicr-system", value_parser = name)]
     pub(crate) operator_namespace: String,
-    /// Format of describe.
+    /// Format of status and describe.
     #[arg(long, short, global = true, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
     /// Why, at most 1024 characters; approve, revoke and acknowledge need it.
@@ -76,14 +97,40 @@ pub(crate) struct Flags {
     /// Approve without asking.
     #[arg(long, short, global = true)]
     pub(crate) yes: bool,
+    /// With `server`, approve, revoke and acknowledge are judged by the API server, admission included, and not stored.
+    #[arg(long, global = true, value_enum, num_args = 0..=1, require_equals = true)]
+    #[arg(default_value_t = DryRun::None, default_missing_value = "server")]
+    pub(crate) dry_run: DryRun,
+    /// Let status end with 3 or 4 where the runtime is not ready (see the end of its help).
+    #[arg(long, global = true)]
+    pub(crate) exit_code: bool,
 }
 
-/// Format of describe.
+impl Flags {
+    /// Whether changes are stored.
+    pub(crate) fn effect(&self) -> Effect {
+        match self.dry_run {
+            DryRun::None => Effect::Stored,
+            DryRun::Server => Effect::Judged,
+        }
+    }
+}
+
+/// Whether changes are only tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// They are made.
+    None,
+    /// The API server judges them and stores nothing.
+    Server,
+}
+
+/// Format of status and describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people.
     Table,
-    /// The rollout, its binding digest and AICR's report, as JSON.
+    /// As JSON: the objects, and what the page says beyond them, such as the binding digest.
     Json,
     /// The same as YAML.
     Yaml,
@@ -150,11 +197,22 @@ mod tests {
     #[case::negative("approve r-1 --expires -2h", "must not be negative")]
     #[case::no_unit("approve r-1 --expires 2", "is not a duration")]
     #[case::empty_reason("approve r-1 --reason=", "must say something")]
+    #[case::dry_run_of_kubectl_alone("revoke r-1 --dry-run=client", "possible values")]
+    #[case::no_shell("completion", "required")]
     #[case::unknown_format("describe r-1 -o xml", "possible values")]
     fn a_bad_line_is_a_usage_error(#[case] line: &str, #[case] says: &str) {
         let error = parse(line).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{error}");
         assert!(error.to_string().contains(says), "{error}");
+    }
+
+    #[rstest]
+    #[case("revoke r-1", Effect::Stored)]
+    #[case("revoke r-1 --dry-run=none", Effect::Stored)]
+    #[case("revoke --dry-run r-1", Effect::Judged)]
+    #[case("--dry-run=server revoke r-1", Effect::Judged)]
+    fn a_dry_run_is_the_servers(#[case] line: &str, #[case] effect: Effect) {
+        assert_eq!(parse(line).unwrap().flags.effect(), effect);
     }
 
     #[test]

@@ -1,17 +1,22 @@
-//! The API server: which cluster and user, reading a rollout and its report, patching a rollout.
+//! The API server: which cluster and user, reading the runtime, its rollouts and their reports, patching a rollout.
 
 use std::{path::Path, time::Duration};
 
-use aicr_crds::{RuntimeRollout, rollout::Person};
+use aicr_crds::{ClusterRuntime, RuntimeRollout, rollout::Person, runtime};
 use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::ConfigMap};
 use kube::{
     Api, Client, Config,
-    api::{Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::Status,
 };
+use tower::util::MapResponseLayer;
 
-use crate::change::Change;
+use crate::{
+    answer::{self, Answer},
+    change::Change,
+    warnings,
+};
 
 /// Bound of each answer: a person waits for it.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,21 +26,44 @@ const GROUP_LIMIT: usize = 64;
 
 const FIELD_MANAGER: &str = "kubectl-aicr";
 
+/// Whether the API server stores what it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It does.
+    Stored,
+    /// It judges it, admission included, and stores nothing.
+    Judged,
+}
+
 /// Why the API server did not do it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     /// It said no; the text is its message alone.
     #[error("{0}")]
     Denied(String),
-    /// The object changed since it was read.
+    /// The object changed since it was read, or admission has not seen it yet.
     #[error("{0}")]
     Conflict(String),
-    /// It could not be asked, or its answer not be read.
-    #[error("{act}")]
+    /// It could not: not found, not logged in, overloaded.
+    #[error("{0}")]
+    Answered(String),
+    /// It could not be asked.
+    #[error("{act} at {server}")]
     Call {
         /// What was being done.
         act: String,
+        /// URL of the API server.
+        server: String,
         /// Why not.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Its answer is in words of another release.
+    #[error("{act}: the answer is in words that this plugin does not know; use the plugin of the operator's release")]
+    Unreadable {
+        /// What was being done.
+        act: String,
+        /// Which words.
         #[source]
         source: Box<kube::Error>,
     },
@@ -73,38 +101,69 @@ impl Cluster {
         config.read_timeout = Some(READ_TIMEOUT);
         // A person can ask again; a write must not be sent fifteen times behind their back.
         config.default_retry = false;
-        let client = Client::try_from(config).map_err(|source| failed("connect to the API server", source))?;
+        let built = ClientBuilder::try_from(config);
+        let built = built.map_err(|source| failed("connect to the API server", &target.server, source))?;
+        let client = built.with_layer(&MapResponseLayer::new(warnings::show)).build();
         Ok(Self { client, target })
     }
 
     /// The rollout of this name.
     pub(crate) async fn rollout(&self, name: &str) -> Result<RuntimeRollout, ClientError> {
         let api = Api::<RuntimeRollout>::all(self.client.clone());
-        api.get(name).await.map_err(|source| failed(&format!("read rollout {name}"), source))
+        api.get(name).await.map_err(|source| self.failed(&format!("read rollout {name}"), source))
     }
 
-    /// Patches the rollout of this name; the answer is the object as it now is.
-    pub(crate) async fn patch(&self, name: &str, change: &Change) -> Result<RuntimeRollout, ClientError> {
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    /// Every rollout, in whatever words a newer operator wrote it.
+    pub(crate) async fn rollouts(&self) -> Result<Vec<DynamicObject>, ClientError> {
+        let resource = ApiResource::erase::<RuntimeRollout>(&());
+        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+        let listed = api.list(&ListParams::default()).await;
+        Ok(listed.map_err(|source| self.failed("list the rollouts", source))?.items)
+    }
+
+    /// The one runtime, if it is there.
+    pub(crate) async fn runtime(&self) -> Result<Option<DynamicObject>, ClientError> {
+        let resource = ApiResource::erase::<ClusterRuntime>(&());
+        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+        let found = api.get_opt(runtime::NAME).await;
+        found.map_err(|source| self.failed("read the ClusterRuntime", source))
+    }
+
+    /// Patches the rollout of this name; the answer is the object as it now is, or would be.
+    pub(crate) async fn patch(
+        &self,
+        name: &str,
+        change: &Change,
+        effect: Effect,
+    ) -> Result<RuntimeRollout, ClientError> {
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            dry_run: effect == Effect::Judged,
+            ..PatchParams::default()
+        };
         let api = Api::<RuntimeRollout>::all(self.client.clone());
         let patched = api.patch(name, &params, &Patch::Merge(change.body())).await;
-        patched.map_err(|source| failed(&format!("patch rollout {name}"), source))
+        patched.map_err(|source| self.failed(&format!("patch rollout {name}"), source))
     }
 
     /// The ConfigMap of this name, if it is there.
     pub(crate) async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<ConfigMap>, ClientError> {
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), namespace);
-        api.get_opt(name).await.map_err(|source| failed(&format!("read ConfigMap {namespace}/{name}"), source))
+        api.get_opt(name).await.map_err(|source| self.failed(&format!("read ConfigMap {namespace}/{name}"), source))
     }
 
     /// Who asks, as the API server sees them: what `kubectl auth whoami` prints.
     pub(crate) async fn whoami(&self) -> Result<Person, ClientError> {
         let api = Api::<SelfSubjectReview>::all(self.client.clone());
         let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
-        let review = review.map_err(|source| failed("ask the API server who you are", source))?;
+        let review = review.map_err(|source| self.failed("ask the API server who you are", source))?;
         let user = review.status.and_then(|status| status.user_info).unwrap_or_default();
         let groups = user.groups.unwrap_or_default().into_iter().take(GROUP_LIMIT).collect();
         Ok(Person { username: user.username.unwrap_or_default(), groups })
+    }
+
+    fn failed(&self, act: &str, source: kube::Error) -> ClientError {
+        failed(act, &self.target.server, source)
     }
 }
 
@@ -115,74 +174,24 @@ fn target(kubeconfig: &Kubeconfig, context: Option<&str>) -> Target {
     Target { context: context.to_owned(), cluster: cluster.unwrap_or_default(), server: String::new() }
 }
 
-fn failed(act: &str, source: kube::Error) -> ClientError {
+fn failed(act: &str, server: &str, source: kube::Error) -> ClientError {
+    let act = act.to_owned();
     if let kube::Error::Api(status) = &source {
-        if status.code == 409 { ClientError::Conflict(message(status)) } else { ClientError::Denied(message(status)) }
+        match answer::read(status) {
+            Answer::Denied(text) => ClientError::Denied(text),
+            Answer::Conflict(text) => ClientError::Conflict(text),
+            Answer::Other(text) => ClientError::Answered(text),
+        }
+    } else if matches!(source, kube::Error::SerdeError(_)) {
+        ClientError::Unreadable { act, source: Box::new(source) }
     } else {
-        ClientError::Call { act: act.to_owned(), source: Box::new(source) }
-    }
-}
-
-/// The message for the person: what a webhook said, without the API server's words around it.
-fn message(status: &Status) -> String {
-    // A path that the API server does not serve is answered in plain text, without details.
-    if status.code == 404 && status.details.is_none() {
-        return "the API server does not serve RuntimeRollouts (operator.aicr.run/v1alpha1); is the operator installed in this cluster?".into();
-    }
-    let text = status.message.as_str();
-    let denied = text.strip_prefix("admission webhook \"").and_then(|rest| rest.split_once("\" denied the request: "));
-    match denied {
-        Some((_, said)) => said.to_owned(),
-        None if text.is_empty() => format!("the API server answered {} {}", status.code, status.reason),
-        None => text.to_owned(),
+        ClientError::Call { act, server: server.to_owned(), source: Box::new(source) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::core::response::StatusDetails;
-
     use super::*;
-
-    fn status(code: u16, message: &str) -> Box<Status> {
-        Box::new(Status::failure(message, "Forbidden").with_code(code))
-    }
-
-    #[test]
-    fn a_denial_is_its_message_alone() {
-        let text = "admission webhook \"rollouts.operator.aicr.run\" denied the request: you asked for this change\nlet another approve";
-        let error = failed("patch rollout r", kube::Error::Api(status(403, text)));
-        assert!(matches!(error, ClientError::Denied(said) if said == "you asked for this change\nlet another approve"));
-    }
-
-    #[test]
-    fn other_refusals_keep_their_words() {
-        assert_eq!(
-            message(&status(422, "RuntimeRollout \"r\" is invalid: spec")),
-            "RuntimeRollout \"r\" is invalid: spec"
-        );
-        assert_eq!(message(&status(500, "")), "the API server answered 500 Forbidden");
-    }
-
-    #[test]
-    fn a_conflict_is_told_apart() {
-        assert!(matches!(failed("", kube::Error::Api(status(409, "modified"))), ClientError::Conflict(_)));
-    }
-
-    #[test]
-    fn a_cluster_without_the_operator_is_named_as_such() {
-        assert!(message(&status(404, "404 page not found")).contains("is the operator installed"));
-        let mut absent = status(404, "runtimerollouts.operator.aicr.run \"r\" not found");
-        absent.details = Some(StatusDetails {
-            name: "r".into(),
-            group: String::new(),
-            kind: String::new(),
-            uid: String::new(),
-            causes: Vec::new(),
-            retry_after_seconds: 0,
-        });
-        assert_eq!(message(&absent), "runtimerollouts.operator.aicr.run \"r\" not found");
-    }
 
     #[test]
     fn the_target_is_named_as_the_kubeconfig_names_it() {

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use crate::{acknowledge, approve, client::ClientError, revoke};
+use crate::{acknowledge, approve, client::ClientError, revoke, text::clean};
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,9 @@ pub(crate) enum Failure {
     /// The API server said no, or could not be asked.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The runtime is in words of another release.
+    #[error("read the ClusterRuntime; use the plugin of the operator's release")]
+    Unreadable(#[source] serde_json::Error),
     /// The terminal could not be read or written.
     #[error("read or write the terminal")]
     Terminal(#[from] io::Error),
@@ -55,6 +58,7 @@ impl Failure {
             | Self::Acknowledge(_)
             | Self::Revoke(_)
             | Self::Client(_)
+            | Self::Unreadable(_)
             | Self::Terminal(_)
             | Self::Yaml(_)
             | Self::Json(_)
@@ -70,15 +74,40 @@ impl Failure {
 }
 
 /// Prints the failure on standard error and gives its exit code.
-pub(crate) fn exit(result: Result<(), Failure>) -> ExitCode {
+pub(crate) fn exit(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) if failure.reader_left() => ExitCode::SUCCESS,
         Err(failure) => {
             // Where standard error is closed, the exit code still says it.
-            let _ = writeln!(anstream::stderr(), "error: {}", chain(&failure));
+            let _ = writeln!(anstream::stderr(), "{}", words(&failure));
             failure.code()
         }
+    }
+}
+
+/// A denial is its message alone, since it speaks to the person itself; everything else is ours, and marked so.
+fn words(failure: &Failure) -> String {
+    let text = clean(&chain(failure));
+    match failure {
+        Failure::Client(ClientError::Denied(_) | ClientError::Conflict(_)) => text,
+        Failure::Client(
+            ClientError::Answered(_)
+            | ClientError::Call { .. }
+            | ClientError::Unreadable { .. }
+            | ClientError::Kubeconfig(_),
+        )
+        | Failure::Usage(_)
+        | Failure::NotConfirmed
+        | Failure::Approve(_)
+        | Failure::Acknowledge(_)
+        | Failure::Revoke(_)
+        | Failure::Unreadable(_)
+        | Failure::Terminal(_)
+        | Failure::Yaml(_)
+        | Failure::Json(_)
+        | Failure::Runtime(_)
+        | Failure::TlsProvider => format!("error: {text}"),
     }
 }
 
@@ -112,6 +141,14 @@ mod tests {
         let failure = Failure::Runtime(io::Error::other("too many threads"));
         assert_eq!(chain(&failure), "start the runtime: too many threads");
         assert_eq!(chain(&Failure::Client(ClientError::Denied("no".into()))), "no");
+    }
+
+    #[test]
+    fn a_denial_has_no_words_of_ours_and_paints_over_nothing() {
+        let denied = |text: &str| words(&Failure::Client(ClientError::Denied(text.into())));
+        assert_eq!(denied("not yours\nask one"), "not yours\nask one");
+        assert_eq!(denied("no\x1b[2J"), "no\u{fffd}[2J");
+        assert_eq!(words(&Failure::Client(ClientError::Answered("gone".into()))), "error: gone");
     }
 
     #[test]

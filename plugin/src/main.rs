@@ -1,6 +1,7 @@
-//! kubectl aicr: describe, approve, revoke and acknowledge rollouts; talks to the API server only.
+//! kubectl aicr: where the runtime is, rollouts, and decisions about them; talks to the API server only.
 
 mod acknowledge;
+mod answer;
 mod approve;
 mod args;
 mod ask;
@@ -10,11 +11,14 @@ mod describe;
 mod failure;
 #[cfg(test)]
 mod fixture;
+mod page;
 mod revoke;
 mod run;
+mod status;
 mod text;
 mod time;
 mod view;
+mod warnings;
 
 use std::process::ExitCode;
 
@@ -29,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(cli: Cli) -> Result<(), Failure> {
+fn start(cli: Cli) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
     runtime.block_on(run::run(cli))
 }

@@ -1,43 +1,74 @@
 //! Each command from the first read to the last line printed.
 
-use std::io::Write;
+use std::{io::Write, process::ExitCode, time::Duration};
 
 use aicr_crds::{
     RuntimeRollout,
     rollout::{Approval, Person},
 };
+use backon::{ExponentialBuilder, Retryable};
+use clap::CommandFactory;
+use clap_complete::Shell;
 use jiff::Timestamp;
 
 use crate::{
     acknowledge,
     approve::{self, Expiry},
-    args::{Cli, Command, Flags, Format},
+    args::{Cli, Command, DryRun, Flags, Format},
     ask::Consent,
     change::{Author, Change, to_the_second},
-    client::{ClientError, Cluster},
+    client::{ClientError, Cluster, Effect},
     describe::{self, Assessment},
     failure::Failure,
     revoke,
+    status::{self, Seen},
     text::clean,
     time::{relative, stamp},
 };
 
-/// How often a change is prepared anew because the operator wrote the rollout's status in between.
-const ATTEMPTS: usize = 5;
+/// How long a change is tried again: the operator may write status in between, and a webhook answers 409 while its watch
+/// has not seen what was just written.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs one command.
-pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
+/// Runs one command; the exit code is that of a command which did what was asked.
+pub(crate) async fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let Cli { command, flags } = cli;
     match command {
+        Command::Status => return status(&flags).await,
         Command::Describe { rollout } => describe(&rollout, &flags).await,
         Command::Approve { rollout } => approve(&rollout, &flags).await,
         Command::Acknowledge { rollout, release } => acknowledge(&rollout, release.as_deref(), &flags).await,
         Command::Revoke { rollout } => revoke(&rollout, &flags).await,
-    }
+        Command::Completion { shell } => completion(shell),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn connect(flags: &Flags) -> Result<Cluster, Failure> {
     Ok(Cluster::connect(flags.kubeconfig.as_deref(), flags.context.as_deref()).await?)
+}
+
+async fn status(flags: &Flags) -> Result<ExitCode, Failure> {
+    let cluster = connect(flags).await?;
+    let rollouts = cluster.rollouts().await?;
+    let seen = Seen::new(cluster.runtime().await?, rollouts).map_err(Failure::Unreadable)?;
+    let (now, namespace) = (Timestamp::now(), &flags.operator_namespace);
+    let text = match flags.output {
+        Format::Table => status::render(&seen, namespace, now),
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(&status::document(&seen, namespace, now))?),
+        Format::Yaml => serde_saphyr::to_string(&status::document(&seen, namespace, now))?,
+    };
+    print(&text)?;
+    let code = status::state(&seen, namespace, now).code();
+    Ok(if flags.exit_code { ExitCode::from(code) } else { ExitCode::SUCCESS })
+}
+
+fn completion(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "kubectl-aicr", &mut script);
+    let mut out = anstream::stdout().lock();
+    out.write_all(&script)?;
+    Ok(out.flush()?)
 }
 
 async fn describe(name: &str, flags: &Flags) -> Result<(), Failure> {
@@ -64,7 +95,11 @@ async fn assessment(cluster: &Cluster, rollout: &RuntimeRollout, namespace: &str
 
 async fn approve(name: &str, flags: &Flags) -> Result<(), Failure> {
     let reason = reason(flags)?;
-    let consent = Consent::new(flags.yes)?;
+    // What is not stored needs nobody's consent.
+    let consent = match flags.dry_run {
+        DryRun::None => Consent::new(flags.yes)?,
+        DryRun::Server => Consent::Given,
+    };
     let cluster = connect(flags).await?;
     let rollout = cluster.rollout(name).await?;
     let author = Author { person: cluster.whoami().await?, reason };
@@ -78,16 +113,16 @@ async fn approve(name: &str, flags: &Flags) -> Result<(), Failure> {
         let approval = approve::prepare(rollout, now, expiry, &author)?;
         Ok(approve::change(rollout, &approval, shown)?)
     };
-    let patched = carry_out(&cluster, name, prepare).await?;
-    print(&approved(name, patched.spec.approval.as_ref()))
+    let patched = carry_out(&cluster, name, flags.effect(), prepare).await?;
+    print(&approved(name, patched.spec.approval.as_ref(), flags))
 }
 
-fn approved(name: &str, approval: Option<&Approval>) -> String {
+fn approved(name: &str, approval: Option<&Approval>, flags: &Flags) -> String {
     match approval {
         Some(approval) => {
             let (until, by) = (approval.expires_at.0, &approval.approved_by);
             let away = relative(until, approval.approved_at.0);
-            format!("{name} approved by {} until {} ({away})\n", who(by), stamp(until))
+            format!("{name} approved by {} until {} ({away}){}\n", who(by), stamp(until), note(flags))
         }
         None => format!("{name}: the API server returned no approval; describe the rollout\n"),
     }
@@ -104,10 +139,10 @@ async fn acknowledge(name: &str, release: Option<&str>, flags: &Flags) -> Result
         let (_, change) = acknowledge::prepare(rollout, now, Some(&release), &author)?;
         Ok(change)
     };
-    let patched = carry_out(&cluster, name, prepare).await?;
+    let patched = carry_out(&cluster, name, flags.effect(), prepare).await?;
     let written = patched.spec.acknowledgements.iter().find(|known| known.release == release);
     let by = written.map_or_else(|| "nobody; describe the rollout".to_owned(), |known| who(&known.acknowledged_by));
-    print(&format!("{name}: {release} acknowledged by {by}\n"))
+    print(&format!("{name}: {release} acknowledged by {by}{}\n", note(flags)))
 }
 
 async fn revoke(name: &str, flags: &Flags) -> Result<(), Failure> {
@@ -115,32 +150,48 @@ async fn revoke(name: &str, flags: &Flags) -> Result<(), Failure> {
     let cluster = connect(flags).await?;
     let author = Author { person: cluster.whoami().await?, reason };
     let prepare = |rollout: &RuntimeRollout, now| Ok(revoke::prepare(rollout, now, &author)?);
-    let patched = carry_out(&cluster, name, prepare).await?;
+    let patched = carry_out(&cluster, name, flags.effect(), prepare).await?;
     let by = patched
         .spec
         .revocation
         .map_or_else(|| "nobody; describe the rollout".to_owned(), |revocation| who(&revocation.revoked_by));
-    print(&format!("{name} revoked by {by}; the step in flight finishes, no further step starts\n"))
+    let note = note(flags);
+    print(&format!("{name} revoked by {by}; the step in flight finishes, no further step starts{note}\n"))
 }
 
-/// Reads, prepares and patches, again from the start when the object changed in between.
+/// Reads, prepares and patches, again from the start while the answer is a conflict and patience lasts.
 async fn carry_out(
     cluster: &Cluster,
     name: &str,
+    effect: Effect,
     prepare: impl Fn(&RuntimeRollout, Timestamp) -> Result<Change, Failure>,
 ) -> Result<RuntimeRollout, Failure> {
-    let mut attempt = 1;
-    loop {
+    let attempt = || async {
         let change = prepare(&cluster.rollout(name).await?, Timestamp::now())?;
-        match cluster.patch(name, &change).await {
-            Err(ClientError::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
-            other => return Ok(other?),
-        }
-    }
+        Ok(cluster.patch(name, &change, effect).await?)
+    };
+    let pauses = ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(Duration::from_secs(1))
+        .with_total_delay(Some(PATIENCE))
+        .without_max_times();
+    attempt.retry(pauses).when(may_pass).await
+}
+
+fn may_pass(failure: &Failure) -> bool {
+    matches!(failure, Failure::Client(ClientError::Conflict(_)))
 }
 
 fn reason(flags: &Flags) -> Result<String, Failure> {
     flags.reason.clone().ok_or_else(|| Failure::Usage("--reason is required".into()))
+}
+
+/// What kubectl adds to a line about something that was not stored.
+fn note(flags: &Flags) -> &'static str {
+    match flags.dry_run {
+        DryRun::None => "",
+        DryRun::Server => " (server dry run)",
+    }
 }
 
 fn who(person: &Person) -> String {
@@ -159,13 +210,21 @@ fn eprint(text: &str) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
     use crate::fixture;
 
     #[test]
     fn who_approved_is_what_the_api_server_returned() {
-        let text = approved("rollout-1", fixture::in_flight().spec.approval.as_ref());
-        assert_eq!(text, "rollout-1 approved by bob@example.com until 2026-07-01T12:00:00Z (in 3h 10m)\n");
-        assert!(approved("rollout-1", None).contains("returned no approval"));
+        let line = |args: &[&str], approval: Option<&Approval>| {
+            let all = ["kubectl-aicr", "approve", "rollout-1"].iter().chain(args);
+            approved("rollout-1", approval, &Cli::try_parse_from(all).unwrap().flags)
+        };
+        let given = fixture::in_flight().spec.approval;
+        let text = "rollout-1 approved by bob@example.com until 2026-07-01T12:00:00Z (in 3h 10m)";
+        assert_eq!(line(&[], given.as_ref()), format!("{text}\n"));
+        assert_eq!(line(&["--dry-run=server"], given.as_ref()), format!("{text} (server dry run)\n"));
+        assert!(line(&[], None).contains("returned no approval"));
     }
 }

@@ -48,6 +48,11 @@ pub(crate) fn owed(rollout: &RuntimeRollout) -> Vec<&Step> {
     rollout.spec.steps.iter().filter(due).collect()
 }
 
+/// Whether an approver is waited for, whatever the phase says: approval can be given while a rollout is held.
+pub(crate) fn is_unapproved(rollout: &RuntimeRollout) -> bool {
+    rollout.spec.needs_approval() && rollout.spec.approval.is_none()
+}
+
 /// The steps that need an approver, each with its place from 1.
 pub(crate) fn to_approve(rollout: &RuntimeRollout) -> Vec<(usize, &Step)> {
     let required = |(_, step): &(usize, &Step)| step.approval.need == Need::Required;

@@ -147,6 +147,11 @@ impl Transcript {
         }
     }
 
+    /// The same for a command that shows a page first: its last line.
+    pub fn note_end(&self, did: &str, told: &str) {
+        self.note(did, told.trim_end().lines().last().unwrap_or_default());
+    }
+
     /// Compares with the golden file; `UPDATE_GOLDEN=1` writes it.
     #[track_caller]
     pub fn check(self) {

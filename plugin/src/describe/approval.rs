@@ -4,8 +4,8 @@ use aicr_crds::{RuntimeRollout, rollout::Approval};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::page::Page;
 use crate::{
+    page::Page,
     text::{Tone, count},
     time::{relative, stamp},
     view,

@@ -9,8 +9,8 @@ use aicr_crds::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::page::Page;
 use crate::{
+    page::Page,
     text::Tone,
     time::{relative, short, stamp},
     view,

@@ -2,7 +2,6 @@
 
 mod approval;
 mod header;
-mod page;
 mod report;
 mod steps;
 
@@ -13,10 +12,10 @@ use aicr_crds::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::page::Page;
 pub(crate) use self::report::Assessment;
 use crate::{
     client::Target,
+    page::Page,
     text::Tone,
     time::{relative, stamp},
     view,

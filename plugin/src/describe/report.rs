@@ -6,8 +6,7 @@ use aicr_crds::{Digest, rollout::AssessmentRef};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::page::Page;
-use crate::text::Tone;
+use crate::{page::Page, text::Tone};
 
 /// Key of the report in its ConfigMap.
 pub(crate) const KEY: &str = "report.json";

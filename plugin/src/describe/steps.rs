@@ -7,8 +7,8 @@ use aicr_crds::{
 use comfy_table::{ColumnConstraint, Table, Width, presets};
 use jiff::Timestamp;
 
-use super::page::Page;
 use crate::{
+    page::Page,
     text::{Tone, clean},
     time::took,
     view,

@@ -42,11 +42,13 @@ pub(crate) fn nobody_is_kept_from_what_is_theirs(stage: &Stage) {
 
 /// An ended rollout of another runtime, which anybody may delete.
 fn forged_ended(stage: &Stage) -> String {
-    let mut rollout = forged::rollout(8);
-    rollout["metadata"]["labels"]["operator.aicr.run/outcome"] = json!("Superseded");
-    forged::operator(stage).send(&["create"], &rollout).passed();
-    forged::end(stage, 8, "Superseded");
-    forged::name(8)
+    forged::operator(stage).send(&["create"], &forged::rollout(8)).passed();
+    let name = forged::name(8);
+    stage.until("the operator to end the rollout of a runtime that is gone", 1, || {
+        let outcome = stage.rollout(&name)["metadata"]["labels"]["operator.aicr.run/outcome"].clone();
+        if outcome.is_string() { Ok(()) } else { Err(outcome.to_string()) }
+    });
+    name
 }
 
 /// An Application that is nobody's of ours.

@@ -131,8 +131,8 @@ pub(crate) fn a_wiped_bundle_is_put_back(stage: &Stage) {
 
 /// Some other authority's certificate.
 fn stale(stage: &Stage) -> Value {
-    let template = r#"go-template={{index .data "ca.crt" | base64encode}}"#;
-    json!(stage.kubectl(&["get", "configmap", "kube-root-ca.crt", "-n", "default", "-o", template]))
+    let path = "jsonpath={.clusters[0].cluster.certificate-authority-data}";
+    json!(stage.kubectl(&["config", "view", "--raw", "-o", path]))
 }
 
 /// The different bundles that stand in the entries of both configurations; an absent one counts.

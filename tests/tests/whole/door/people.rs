@@ -39,10 +39,8 @@ pub(crate) fn who_may_not_approve_is_told_why(stage: &Stage) {
         if words.contains("you are not an approver") { Ok(()) } else { Err(words) }
     });
     note("erin, with the role and not listed", stranger.patch(&what, &good).denied("rollouts", "not an approver"));
-    note(
-        "erin, by the plugin",
-        stranger.aicr(&["approve", &forged, "--yes", "--reason", "r"]).refused("not an approver"),
-    );
+    let said = stranger.aicr(&["approve", &forged, "--yes", "--reason", "r"]);
+    told.note_end("erin, by the plugin", &said.refused("not an approver"));
     stage.kubectl(&["delete", "clusterrolebinding", "erin"]);
     note(
         "the administrator of the cluster",
@@ -52,7 +50,7 @@ pub(crate) fn who_may_not_approve_is_told_why(stage: &Stage) {
         let person = stage.person(author, &[APPROVERS]);
         note(&format!("{author}, approver and author"), person.patch(&what, &good).denied("rollouts", "requestedBy"));
         let said = person.aicr(&["approve", &forged, "--yes", "--reason", "r"]);
-        note(&format!("{author}, by the plugin"), said.refused("requestedBy"));
+        told.note_end(&format!("{author}, by the plugin"), &said.refused("requestedBy"));
     }
     // B48: the name in the body is not who asked.
     let body = approve(&with(approval(&rollout), "approvedBy", json!({"username": "alice", "groups": [APPROVERS]})));
@@ -101,10 +99,7 @@ pub(crate) fn what_is_no_approval_is_said(stage: &Stage) {
     invalid("the approval edited", json!({"spec": {"approval": {"reason": "another"}}}));
     invalid("the approval extended", json!({"spec": {"approval": {"expiresAt": hours(7)}}}));
     invalid("the approval removed", json!({"spec": {"approval": null}}));
-    told.note(
-        "approved again by the plugin",
-        &alice.aicr(&["approve", &forged, "--yes", "--reason", "r"]).refused("approved"),
-    );
+    alice.aicr(&["approve", &forged, "--yes", "--reason", "r"]).refused("already approved by alice");
 
     // B94: the API server refuses each change of what was approved.
     for (did, change) in [
@@ -161,10 +156,7 @@ pub(crate) fn revocations_and_acknowledgements_have_their_time(stage: &Stage) {
         "revoked again",
         &alice.patch(&what, &json!({"spec": {"revocation": {"reason": "twice"}}})).refused("invalid"),
     );
-    told.note(
-        "revoked again by the plugin",
-        &alice.aicr(&["revoke", &first, "--yes", "--reason", "r"]).refused("revo"),
-    );
+    alice.aicr(&["revoke", &first, "--yes", "--reason", "r"]).refused("already revoked by alice");
     let phase = json!({"status": {"phase": "Validating"}});
     forged::put_status(stage, &second, &phase);
     told.note("revoked while validating", &alice.patch(&other, &revoke).denied("rollouts", "alidat"));

@@ -10,9 +10,9 @@ const LABEL: usize = 16;
 pub(crate) struct Page(String);
 
 impl Page {
-    /// A label and its value; further lines of the value stand below its first.
+    /// A label and its value; further lines of the value stand below its first. An empty label goes on with the last.
     pub(crate) fn field(&mut self, label: &str, tone: Tone, value: &str) {
-        let label = format!("{label}:");
+        let label = if label.is_empty() { String::new() } else { format!("{label}:") };
         let mut label = format!("{label:LABEL$}");
         for line in clean(value).lines() {
             self.push(&format!("{label}{}", paint(tone, line)));
@@ -59,7 +59,11 @@ mod tests {
     fn further_lines_stand_below_the_first() {
         let mut page = Page::default();
         page.field("Message", Tone::Plain, "one\ntwo");
+        page.field("", Tone::Plain, "three");
         page.text(2, "1. ", Tone::Plain, "do this\nthen that");
-        assert_eq!(page.finish(), "Message:        one\n                two\n  1. do this\n     then that\n");
+        assert_eq!(
+            page.finish(),
+            "Message:        one\n                two\n                three\n  1. do this\n     then that\n"
+        );
     }
 }
