@@ -153,6 +153,7 @@ fn half_a_secret_still_tells_a_new_leader_whom_the_other_replicas_use() {
     assert_eq!(world.settle(true), ["rotate", "publish", "settle", "store"]);
 }
 
+/// B51.
 #[test]
 fn an_expired_authority_is_replaced_at_the_start() {
     let mut world = installed();

@@ -30,6 +30,7 @@ fn publish(folder: &Path, version: &str, (chain, key): &(String, String)) {
     fs::rename(folder.join("..tmp"), folder.join("..data")).unwrap();
 }
 
+/// B50.
 #[test]
 fn a_symlink_swap_is_seen_at_the_next_look_and_served() {
     let folder = TempDir::new().unwrap();

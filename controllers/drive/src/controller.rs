@@ -253,7 +253,10 @@ impl Control {
         match self.hands.gather.runtime() {
             Some(Ok(runtime)) => self.around(runtime, now, &mut next).await,
             Some(Err(why)) => tracing::error!(why, "the ClusterRuntime cannot be read"),
-            None => self.resolution = Resolution::default(),
+            None => {
+                self.resolution = Resolution::default();
+                metrics().no_runtime();
+            }
         }
         self.orphans(now, &mut next).await;
         next.add(self.patience.next(now));
@@ -346,7 +349,7 @@ impl Control {
     async fn rollouts(&mut self, world: &World, next: &mut Earliest) {
         match world.unfinished() {
             Some(rollout) => rollout::measure(Some(rollout), &world.around(rollout)),
-            None => metrics().step(None),
+            None => metrics().progress(None),
         }
         let open: Vec<String> = world
             .rollouts

@@ -46,6 +46,18 @@ pub fn gather() -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// How far the rollout in progress is.
+pub(crate) struct Progress<'a> {
+    /// Its name.
+    pub(crate) rollout: &'a str,
+    /// The step in flight or next, counted from 1.
+    pub(crate) step: usize,
+    /// Of so many.
+    pub(crate) total: usize,
+    /// When it expires.
+    pub(crate) deadline: Timestamp,
+}
+
 /// All families.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -54,6 +66,7 @@ pub(crate) struct Metrics {
     job_runs: IntCounterVec,
     conditions: IntGaugeVec,
     steps: IntGaugeVec,
+    deadlines: IntGaugeVec,
     reconcile_seconds: HistogramVec,
     reconcile_errors: IntCounterVec,
     api_requests: IntCounterVec,
@@ -108,6 +121,12 @@ impl Metrics {
                 "aicr_operator_rollout_step",
                 "The rollout in progress: 1 for its step in flight or next, counted from 1, of all.",
                 &["rollout", "index", "total"],
+            ),
+            deadlines: gauges(
+                r,
+                "aicr_operator_rollout_deadline_timestamp_seconds",
+                "When the rollout in progress expires, as Unix time; no series while there is none.",
+                &["rollout"],
             ),
             reconcile_seconds: histograms(
                 r,
@@ -190,12 +209,20 @@ impl Metrics {
         }
     }
 
-    /// The step of the rollout in progress; `None` where there is none.
-    pub(crate) fn step(&self, step: Option<(&str, usize, usize)>) {
+    /// The rollout in progress; `None` where there is none.
+    pub(crate) fn progress(&self, progress: Option<Progress<'_>>) {
         self.steps.reset();
-        if let Some((rollout, index, total)) = step {
-            self.steps.with_label_values(&[rollout, &index.to_string(), &total.to_string()]).set(1);
+        self.deadlines.reset();
+        if let Some(Progress { rollout, step, total, deadline }) = progress {
+            self.steps.with_label_values(&[rollout, &step.to_string(), &total.to_string()]).set(1);
+            self.deadlines.with_label_values(&[rollout]).set(deadline.as_second());
         }
+    }
+
+    /// There is no runtime, so nothing of it is said.
+    pub(crate) fn no_runtime(&self) {
+        self.conditions(&[]);
+        self.progress(None);
     }
 
     /// A reconcile took this long.

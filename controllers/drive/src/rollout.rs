@@ -12,7 +12,7 @@ use crate::{
     controller::{Hands, Look},
     error::DriveError,
     events::About,
-    metrics::metrics,
+    metrics::{Progress, metrics},
     watch::Watches,
     write::{Announced, Written, seen_ref},
 };
@@ -205,12 +205,11 @@ fn word(write: &Write) -> &'static str {
 
 /// Says where the rollout in progress is.
 pub(crate) fn measure(rollout: Option<&RuntimeRollout>, seen: &RolloutSeen) {
-    let step = rollout.map(|rollout| {
-        let position = Position::find(rollout, &seen.applications);
-        let total = position.steps().len();
-        (position.name(), (position.done() + 1).min(total), total)
-    });
-    metrics().step(step);
+    let Some(rollout) = rollout else { return metrics().progress(None) };
+    let position = Position::find(rollout, &seen.applications);
+    let total = position.steps().len();
+    let step = (position.done() + 1).min(total);
+    metrics().progress(Some(Progress { rollout: position.name(), step, total, deadline: rollout.spec.deadline.0 }));
 }
 
 #[cfg(test)]

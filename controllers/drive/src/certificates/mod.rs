@@ -78,7 +78,16 @@ impl Certificates {
         let (seen, feeds) = seen::watches(client, &settings);
         let write = AuthorityWriter::new(client.clone(), &settings.namespace);
         let leader = Leader::new(settings.life);
-        let keeper = Keeper { seen, write, settings, resolver, leader, leaf: None, standing: Standing::default() };
+        let keeper = Keeper {
+            seen,
+            write,
+            settings,
+            resolver,
+            leader,
+            leaf: None,
+            standing: Standing::default(),
+            missed: false,
+        };
         Self { feeds, keeper, leading }
     }
 
@@ -109,6 +118,7 @@ struct Keeper {
     leader: Leader,
     leaf: Option<Leaf>,
     standing: Standing,
+    missed: bool,
 }
 
 impl Keeper {
@@ -138,15 +148,28 @@ impl Keeper {
     async fn look(&mut self, leads: bool) -> Result<Duration, DriveError> {
         let now = Timestamp::now();
         let Some(stored) = self.seen.stored() else {
-            self.standing.set(false);
+            self.miss();
             return Ok(whole(LOOK_EVERY));
         };
+        self.missed = false;
         self.renew(&stored, now).await?;
         if !leads {
             self.standing.set(false);
             return Ok(whole(LOOK_EVERY));
         }
         self.lead(&stored, now).await
+    }
+
+    /// The Secret is gone. What is served goes on being served, and standing stays as it is: the API servers trust it
+    /// still. Said once, since only a person can bring the Secret back.
+    fn miss(&mut self) {
+        if self.seen.is_synced() && !std::mem::replace(&mut self.missed, true) {
+            let secret = &self.settings.secret;
+            tracing::error!(
+                secret,
+                "the Secret of the webhooks' authority is gone, so no certificate can be renewed; helm upgrade makes it again"
+            );
+        }
     }
 
     /// A new leaf where one is due.

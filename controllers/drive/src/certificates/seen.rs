@@ -62,6 +62,11 @@ impl Seen {
         Some(Stored::read(|name| data.and_then(|data| data.get(name)).map(|value| value.0.as_slice())))
     }
 
+    /// Whether the Secret has been looked for.
+    pub(super) fn is_synced(&self) -> bool {
+        self.secret.is_synced()
+    }
+
     /// The Secret as it was looked at.
     pub(super) fn secret_ref(&self) -> Option<ObjectRef> {
         let secret = self.secret.all().into_iter().next()?;

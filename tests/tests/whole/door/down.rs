@@ -146,7 +146,7 @@ fn guarded(stage: &Stage, admin: &Person<'_>) -> Vec<(&'static str, Said)> {
             "status of the runtime",
             admin.patch(
                 &[runtime[0], runtime[1], "--subresource", "status"],
-                &json!({"status": {"activePlanDigest": ""}}),
+                &json!({"status": {"activePlanDigest": aicr_tests::samples::digest('a')}}),
             ),
         ),
         (
