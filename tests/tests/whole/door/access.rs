@@ -187,7 +187,7 @@ pub(crate) fn each_identity_may_what_it_needs_and_no_more(stage: &Stage) {
 
 fn bind(stage: &Stage, group: &str, role: &str) {
     let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": group},
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": group.replace("aicr-", "test-")},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}],
     });

@@ -1,11 +1,12 @@
-//! A real Prometheus finds both replicas by their pods, and understands what they say.
+//! A real Prometheus scrapes both replicas, understands what they say, and evaluates the chart's alerts on it.
 
 use std::fs;
 use std::path::Path;
 
+use aicr_lab::product::this_chart;
 use aicr_lab::{Place, command};
 use aicr_tests::Stage;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const LISTENS: &str = "127.0.0.1:19090";
 
@@ -32,6 +33,15 @@ pub(crate) fn a_prometheus_scrapes_both_replicas(stage: &Stage) {
     ] {
         assert!(answer(stage, series).is_some(), "nothing for {series}");
     }
+    stage.until("the alerts evaluated", 1, || {
+        let evaluated = answer(stage, "sum(prometheus_rule_evaluations_total)");
+        if evaluated > Some(20.0) { Ok(()) } else { Err(format!("{evaluated:?}")) }
+    });
+    assert_eq!(answer(stage, "sum(prometheus_rule_evaluation_failures_total)"), Some(0.0));
+    assert_eq!(
+        answer(stage, "count(ALERTS{alertstate=\"firing\", alertname=~\"AicrOperator.*|AicrWebhook.*\"})"),
+        None
+    );
     stage.lab.stop_part("prometheus").unwrap();
 }
 
@@ -48,21 +58,18 @@ fn answer(stage: &Stage, query: &str) -> Option<f64> {
     found[0]["value"][1].as_str()?.parse().ok()
 }
 
-/// By pods, as the chart's PodMonitor has it: the container port named metrics.
+/// Debian's Prometheus is built without the discovery of pods, so their addresses are written down.
 fn configured(stage: &Stage) -> String {
-    format!(
-        "global: {{scrape_interval: 1s}}
-scrape_configs:
-  - job_name: aicr-operator
-    kubernetes_sd_configs:
-      - role: pod
-        kubeconfig_file: {}
-        namespaces: {{names: [aicr-system]}}
-    relabel_configs:
-      - source_labels: [__meta_kubernetes_pod_container_port_name]
-        regex: metrics
-        action: keep
-",
-        stage.lab.layout().admin_kubeconfig_inside().display()
-    )
+    let pods = stage.list(&["get", "pods", "-n", "aicr-system", "-l", "app.kubernetes.io/name=aicr-operator"]);
+    let target = |pod: &Value| Some(format!("{}:8080", pod["status"]["podIP"].as_str()?));
+    let operator: Vec<String> = pods.iter().filter_map(target).collect();
+    let jobs = [("aicr-operator", operator), ("prometheus", vec![LISTENS.to_owned()])];
+    let jobs = jobs.map(|(job, targets)| json!({"job_name": job, "static_configs": [{"targets": targets}]}));
+    // JSON is YAML.
+    json!({
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+        "rule_files": [this_chart().join("files/alerts.yaml")],
+        "scrape_configs": jobs,
+    })
+    .to_string()
 }
