@@ -82,7 +82,9 @@ fn main() -> ExitCode {
             parcel:
                 a_second_installation_is_refused,
                 helm_4_upgrades_rolls_back_and_takes_all_away,
-                helm_3_installs_upgrades_rolls_back_and_takes_all_away;
+                helm_3_installs_beside_a_stack,
+                a_new_runtime_beside_a_stack_takes_nothing_over,
+                helm_3_upgrades_rolls_back_and_takes_all_away;
         ],
     )
 }

@@ -59,12 +59,26 @@ pub(crate) fn helm_4_upgrades_rolls_back_and_takes_all_away(stage: &Stage) {
     round(stage, Helm::Four);
 }
 
-/// Finds what Helm 4 left; leaves the same.
-pub(crate) fn helm_3_installs_upgrades_rolls_back_and_takes_all_away(stage: &Stage) {
+/// Finds what Helm 4 left; leaves an installation.
+pub(crate) fn helm_3_installs_beside_a_stack(stage: &Stage) {
     let stack = stack(stage);
     Helm::Three.put(&stage.lab, "install", &this_chart(), &release(stage, &[])).unwrap();
     stage.until_both_are_ready();
     assert_eq!(stack, self::stack(stage), "an installation beside a stack changes nothing of it");
+}
+
+/// B63: the earlier runtime is gone without a trace; leaves another, which waits for a person.
+pub(crate) fn a_new_runtime_beside_a_stack_takes_nothing_over(stage: &Stage) {
+    let stack = stack(stage);
+    stage.product.sample(&stage.lab, &json!({})).unwrap();
+    let message = stage.until_reason("Stalled", "OrphanedObjectsPresent", 2);
+    assert!(message.contains("gpu-operator"), "{message}");
+    assert!(stage.list(&["get", "runtimerollouts", "-l", "!operator.aicr.run/outcome"]).is_empty());
+    assert_eq!(stack, self::stack(stage));
+}
+
+/// Leaves the same as Helm 4.
+pub(crate) fn helm_3_upgrades_rolls_back_and_takes_all_away(stage: &Stage) {
     round(stage, Helm::Three);
 }
 
