@@ -102,6 +102,24 @@ fn the_allow_path_of_a_rollout_makes_four_allocations_at_most() {
     }
 }
 
+/// Two megabytes of inventory and of managed fields are looked at where they lie.
+#[test]
+fn a_large_rollout_is_judged_without_a_copy() {
+    let large = sample::with(&sample::rollout(), |r| {
+        r["metadata"]["managedFields"] = vec!["f:x"; 100_000].into();
+        r["spec"]["inventory"] = vec!["an entry of some length"; 25_000].into();
+    });
+    let marked = sample::with(&large, |r| r["metadata"]["annotations"]["operator.aicr.run/retry-spent"] = "t".into());
+    let body = sample::review(sample::OPERATOR, Some(&large), Some(&marked)).to_string();
+    assert!(body.len() > 2_000_000, "{}", body.len());
+    let (policy, known) = (sample::policy(), Known::default());
+    let counted = allocation_counter::measure(|| {
+        let judged = judge(Webhook::Rollouts, body.as_bytes(), &policy, &known, sample::now());
+        assert!(matches!(judged, Ok(judged) if judged.verdict == Verdict::ALLOW));
+    });
+    assert!(counted.bytes_total < 16 * 1024, "{counted:?}");
+}
+
 impl Case {
     fn allocations(&self) -> u64 {
         match self.webhook() {
