@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use super::*;
 
 /// Bound for what must come: far longer than any of it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Default)]
 struct Allowed(AtomicUsize);
