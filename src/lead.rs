@@ -1,10 +1,12 @@
 //! The lease: who may write. Lost once, this process never writes again; another one may.
 
+mod lease;
 mod trouble;
 
 use std::time::Duration;
 
 use aicr_drive::metrics::registry;
+use jiff::Timestamp;
 use kube::{Client, Config};
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError, LeaseParams};
 use prometheus::IntGauge;
@@ -13,7 +15,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use self::trouble::{Trouble, Verdict};
+use self::{
+    lease::Ours,
+    trouble::{Trouble, Unread, Verdict},
+};
 
 /// Name of the Lease, in the operator's namespace.
 const LEASE: &str = "aicr-operator";
@@ -32,6 +37,15 @@ pub(crate) enum LeadError {
     /// Another holds it, or it could not be renewed in time.
     #[error("the lease is lost")]
     Lost,
+}
+
+/// Why a look at the lease came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum LookError {
+    #[error("read the lease")]
+    Read(#[source] kube::Error),
+    #[error("take the lease up")]
+    TakeUp(#[from] LeaseManagerError),
 }
 
 /// The client for the lease alone: an answer that comes late is none.
@@ -77,9 +91,12 @@ impl Candidate {
             }
         }
         self.tell(false);
-        match timeout(CALL * 2, manager.release()).await {
+        drop(manager);
+        match timeout(CALL * 2, self.lease().give_back()).await {
             Ok(Ok(())) => tracing::info!("the lease is given back"),
-            Ok(Err(error)) => tracing::warn!(%error, "the lease could not be given back and runs out"),
+            Ok(Err(error)) => {
+                tracing::warn!(error = crate::told(&error), "the lease could not be given back and runs out");
+            }
             Err(_) => tracing::warn!("the lease could not be given back in time and runs out"),
         }
         Ok(())
@@ -92,24 +109,41 @@ impl Candidate {
 
     /// Returns with the lease.
     async fn won(&self) -> LeaseManager {
+        let mut unread = Unread::default();
         loop {
-            // A manager that waits sleeps until the holder's time ends; a fresh one looks at once.
-            match timeout(LOOK, self.look()).await {
-                Ok(Ok(Some(manager))) => return manager,
-                Ok(Ok(None)) | Err(_) => {}
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, "the lease cannot be read");
-                    tokio::time::sleep(LOOK).await;
+            match self.look().await {
+                Ok(Some(manager)) => return manager,
+                Ok(None) => unread = Unread::default(),
+                Err(error) if unread.is_worth_telling() => {
+                    tracing::warn!(error = crate::told(&error), "the lease cannot be read");
                 }
+                // An API server closes connections that rest; the next call has a new one.
+                Err(error) => tracing::debug!(error = crate::told(&error), "the lease could not be read once"),
             }
+            tokio::time::sleep(LOOK).await;
         }
     }
 
-    async fn look(&self) -> Result<Option<LeaseManager>, LeaseManagerError> {
+    async fn look(&self) -> Result<Option<LeaseManager>, LookError> {
+        if !self.lease().is_to_be_had(Timestamp::now()).await.map_err(LookError::Read)? {
+            return Ok(None);
+        }
+        // A manager that found another holder after all would sleep until that one's time ends.
+        match timeout(LOOK, self.take_up()).await {
+            Ok(taken) => Ok(taken?),
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn take_up(&self) -> Result<Option<LeaseManager>, LeaseManagerError> {
         let params = LeaseParams::new(&self.identity, HOLDS, GRACE).with_field_manager(&self.identity);
         let builder = LeaseManagerBuilder::new(self.client.clone(), LEASE);
         let manager = builder.with_namespace(&self.namespace).with_parameters(params).build().await?;
         Ok(manager.changed().await?.then_some(manager))
+    }
+
+    fn lease(&self) -> Ours<'_> {
+        Ours::new(&self.client, &self.namespace, &self.identity)
     }
 }
 

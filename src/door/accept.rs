@@ -3,44 +3,46 @@
 //! The API server keeps its connections, and sends to an endpoint for some time after it went. So the drain goes on
 //! accepting, answers each request with `Connection: close`, and stops only after that time.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use aicr_certs::CertificateResolver;
 use axum::{
     Router,
-    extract::State,
+    extract::{Request, State},
     http::{HeaderValue, header::CONNECTION},
     middleware::map_response_with_state,
     response::Response,
 };
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::{GracefulShutdown, Watcher},
-    service::TowerToHyperService,
-};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tower::ServiceExt as _;
 
+use super::room::{Room, Seat};
 use crate::drain::Listener;
 
 /// How long after the drain began the API server may still come: its endpoints have gone by then.
 pub(crate) const LINGER: Duration = Duration::from_secs(10);
-/// For a TLS handshake.
+/// For a TLS handshake: the API server gives up on the whole call after 5 s.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// For the head of a request, rest between two requests included: longer than the API server keeps an idle connection
 /// (90 s), so that it is the one who closes.
 const HEAD: Duration = Duration::from_mins(2);
-/// Connections at once; each API server has one for each path.
+/// Bytes of a request's head, and of a body that is read at once: an API server's head has less than one kilobyte.
+const BUFFER: usize = 64 * 1024;
+/// Connections at once; each API server has one for each path, and more only while reviews overlap. One more than these
+/// sends the most idle one away.
 const CONNECTIONS: usize = 256;
-/// For the answers on their way at the end.
+/// For the answers on their way at the end: none takes longer than the API server waits.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// Rest after an accept that failed for want of something.
+/// Rest after an accept that failed for want of something (descriptors, memory); doubled with each failure in a row.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// The longest such rest: the API server waits for five seconds.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// What is listened on and with what.
 pub(crate) struct Listening {
@@ -65,37 +67,53 @@ pub(crate) async fn serve(listening: Listening, drain: Listener) -> io::Result<(
         acceptor: TlsAcceptor::from(Arc::new(config)),
         router: router.layer(map_response_with_state(drain.clone(), close_when_stopping)),
     };
-    let open = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let room = Room::new(CONNECTIONS);
     let ending = async {
         drain.stopping().await;
         tokio::time::sleep(linger).await;
     };
     tokio::select! {
-        () = accept(listener, &handling, &open, &room) => {}
+        () = accept(listener, &handling, &room) => {}
         () = ending => {}
     }
-    if timeout(LAST_ANSWERS, open.shutdown()).await.is_err() {
+    if timeout(LAST_ANSWERS, room.close()).await.is_err() {
         tracing::warn!("a review is broken off");
     }
     Ok(())
 }
 
 /// Accepts, without end.
-async fn accept(listener: TcpListener, handling: &Handling, open: &GracefulShutdown, room: &Arc<Semaphore>) {
+async fn accept(listener: TcpListener, handling: &Handling, room: &Room) {
+    let listener = &listener;
     loop {
-        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let handled = handling.clone().connection(stream, open.watcher(), permit);
-                drop(tokio::spawn(handled));
-            }
+        let stream = accepted(|| async move { listener.accept().await.map(|(stream, _)| stream) }).await;
+        let seat = room.seat().await;
+        drop(tokio::spawn(handling.clone().connection(stream, seat)));
+    }
+}
+
+/// The next connection, however often that fails.
+async fn accepted<S, F: Future<Output = io::Result<S>>>(mut accept: impl FnMut() -> F) -> S {
+    let mut rest = AFTER_FAILURE;
+    loop {
+        match accept().await {
+            Ok(stream) => return stream,
+            Err(error) if is_the_peers(&error) => tracing::debug!(%error, "a peer went before it was accepted"),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(AFTER_FAILURE).await;
+                tokio::time::sleep(rest).await;
+                rest = (rest * 2).min(LONGEST_REST);
             }
         }
     }
+}
+
+/// Whether the next accept may follow at once.
+fn is_the_peers(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    )
 }
 
 #[derive(Clone)]
@@ -105,23 +123,49 @@ struct Handling {
 }
 
 impl Handling {
-    async fn connection(self, stream: TcpStream, watcher: Watcher, _room: OwnedSemaphorePermit) {
+    async fn connection(self, stream: TcpStream, seat: Seat) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
-        let stream = match timeout(HANDSHAKE, self.acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => stream,
-            // A port scan, or an API server that does not trust the authority: it says so itself.
-            Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => return tracing::debug!("a TLS handshake took too long"),
+        let shaken = tokio::select! {
+            shaken = timeout(HANDSHAKE, self.acceptor.accept(stream)) => shaken,
+            () = seat.leave() => return,
         };
-        let serving = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
-        if let Err(error) = watcher.watch(serving).await {
-            tracing::debug!(%error, "a connection broke off");
+        match shaken {
+            Ok(Ok(stream)) => converse(stream, self.router, &Arc::new(seat)).await,
+            // A port scan, or an API server that does not trust the authority: it says so itself.
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
         }
+    }
+}
+
+/// One request after the other, until either side has had enough.
+async fn converse(stream: TlsStream<TcpStream>, router: Router, seat: &Arc<Seat>) {
+    let own = Arc::clone(seat);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (router, seat) = (router.clone(), Arc::clone(&own));
+        async move {
+            let _answers = seat.answers();
+            router.oneshot(request).await
+        }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut serving = pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = seat.leave() => {
+            // An answer on its way is finished.
+            serving.as_mut().graceful_shutdown();
+            timeout(LAST_ANSWERS, serving).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
     }
 }
 

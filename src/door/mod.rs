@@ -4,6 +4,7 @@ mod accept;
 mod certificate;
 mod known;
 mod metrics;
+mod room;
 
 use std::sync::Arc;
 

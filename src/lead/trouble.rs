@@ -38,9 +38,29 @@ impl Trouble {
     }
 }
 
+/// Reads in a row that failed, of one who waits.
+#[derive(Debug, Default)]
+pub(super) struct Unread(u32);
+
+impl Unread {
+    /// One more; whether a person should hear of it. A single one is a connection that had rested too long.
+    pub(super) fn is_worth_telling(&mut self) -> bool {
+        self.0 = self.0.saturating_add(1);
+        self.0 > 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_who_waits_tells_of_the_second_failure_in_a_row_and_of_each_that_follows() {
+        let mut unread = Unread::default();
+        assert_eq!([(); 3].map(|()| unread.is_worth_telling()), [false, true, true]);
+        unread = Unread::default();
+        assert!(!unread.is_worth_telling());
+    }
 
     #[test]
     fn failures_are_endured_for_ten_seconds_in_a_row_and_a_renewal_starts_anew() {

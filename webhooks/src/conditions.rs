@@ -140,6 +140,50 @@ mod tests {
     /// The operator's user name, as the chart's templates write it.
     const OPERATOR: &str = "system:serviceaccount:{{ .Release.Namespace }}:{{ include \"aicr-operator.name\" . }}";
 
+    /// B43, B46: five resources and no other, whatever heals the cluster is never kept waiting; and where DELETE is
+    /// asked for, no condition reads the object before it has excluded that.
+    #[test]
+    fn nothing_is_matched_but_our_kinds_applications_and_plans() {
+        let mutating = include_str!("../../charts/aicr-operator/templates/operator/webhooks-mutating.yaml");
+        let validating = include_str!("../../charts/aicr-operator/templates/operator/webhooks-validating.yaml");
+        let matched = |key: &str| -> Vec<&str> {
+            let lines = mutating.lines().chain(validating.lines());
+            lines.filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix(key)).collect()
+        };
+        assert_eq!(
+            matched("resources: "),
+            [
+                "[runtimerollouts]",
+                "[clusterruntimes]",
+                "[runtimerollouts, runtimerollouts/status]",
+                "[clusterruntimes, clusterruntimes/status]",
+                "[applications]",
+                "[configmaps]"
+            ]
+        );
+        let [ours, argo, core] = [r#"["operator.aicr.run"]"#, r#"["argoproj.io"]"#, r#"[""]"#];
+        assert_eq!(matched("apiGroups: "), [ours, ours, ours, ours, argo, core]);
+        assert_eq!(
+            matched("operations: "),
+            [
+                "[UPDATE]",
+                "[CREATE, UPDATE]",
+                "[CREATE, UPDATE, DELETE]",
+                "[CREATE, UPDATE]",
+                "[CREATE, UPDATE, DELETE]",
+                "[CREATE, UPDATE]"
+            ]
+        );
+        for MatchCondition { name, expression } in [rollouts("op"), applications("op")].concat() {
+            let guard = expression.find("request.operation == 'DELETE' || ").unwrap_or(usize::MAX);
+            let reads = expression
+                .match_indices("object.")
+                .filter(|(at, _)| !expression[..*at].ends_with("old"))
+                .map(|(at, _)| at);
+            assert!(reads.min().is_none_or(|first| guard < first), "{name}");
+        }
+    }
+
     /// The conditions of one entry of a template.
     fn in_chart(template: &str, webhook: &str) -> Vec<(String, String)> {
         let start = format!("  - name: {webhook}.operator.aicr.run");

@@ -53,7 +53,7 @@ fn create(review: &Review<'_, Map<'_>>, policy: &Policy) -> Result<(), Denial> {
     }
     let map: ConfigMap = serde_json::from_str(object.0.get()).map_err(|_| missing())?;
     if map.immutable != Some(true) {
-        return Err(Rule::PlanIntegrity.forbids("a plan must be immutable; this operator has a defect, report it"));
+        return Err(Rule::PlanIntegrity.forbids("a plan must be immutable; report this defect of the operator"));
     }
     StoredPlan::from_config_map(&map).map(|_| ()).map_err(|error| Rule::PlanIntegrity.forbids(words(&error)))
 }

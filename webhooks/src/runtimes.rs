@@ -70,7 +70,6 @@ fn check(case: &Case<'_, '_>) -> Result<Vec<Warning>, Denial> {
         return operator(case).map(|()| Vec::new());
     }
     name(case)?;
-    placement(case)?;
     adoption(case)?;
     written_authors(case)?;
     Ok(warnings(&case.object.spec))
@@ -123,22 +122,13 @@ struct Group {
     node_selector: Selector,
 }
 
-/// Groups of which one selector contains the other: every node of the narrower one would be in both.
-fn placement(case: &Case<'_, '_>) -> Result<(), Denial> {
-    if is_unchanged(case, "placement") {
-        return Ok(());
-    }
-    let Some(Placement { accelerated, system: Some(system) }) = case.object.spec.read("placement") else {
-        return Ok(());
-    };
+/// Whether one group's selector contains the other's, so that every node of the narrower one is in both. No refusal:
+/// which nodes there are is for discovery to see, and the runtime then says `PlacementOverlap` with their names.
+fn overlaps(spec: &Fields<'_>) -> bool {
+    let Some(Placement { accelerated, system: Some(system) }) = spec.read("placement") else { return false };
     let (one, other) = (accelerated.node_selector, system.node_selector);
     let within = |narrow: &Selector, wide: &Selector| wide.iter().all(|(key, value)| narrow.get(key) == Some(value));
-    if !other.is_empty() && (within(&one, &other) || within(&other, &one)) {
-        return Err(Rule::RuntimeSpec.forbids(
-            "spec.placement: one node selector contains the other, so nodes would be in both groups; give each group a label that the other does not have",
-        ));
-    }
-    Ok(())
+    !other.is_empty() && (within(&one, &other) || within(&other, &one))
 }
 
 fn adoption(case: &Case<'_, '_>) -> Result<(), Denial> {
@@ -184,7 +174,11 @@ fn warnings(spec: &Fields<'_>) -> Vec<Warning> {
     let validation = spec.get("validation").and_then(|validation| Fields::of(validation).ok());
     let word = validation.and_then(|validation| validation.text("deployment"));
     let disabled = word.is_some_and(|word| word.as_str() == "Disabled");
-    let said = [(deletes, Warning::DeletionDeletes), (disabled, Warning::ValidationDisabled)];
+    let said = [
+        (deletes, Warning::DeletionDeletes),
+        (disabled, Warning::ValidationDisabled),
+        (overlaps(spec), Warning::PlacementOverlaps),
+    ];
     said.into_iter().filter_map(|(holds, warning)| holds.then_some(warning)).collect()
 }
 

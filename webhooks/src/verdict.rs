@@ -65,9 +65,15 @@ pub enum Warning {
     DeletionDeletes,
     /// `validation.deployment: Disabled`.
     ValidationDisabled,
+    /// One placement selector contains the other.
+    PlacementOverlaps,
 }
 
 impl Warning {
+    /// Every warning.
+    pub const ALL: [Self; 4] =
+        [Self::SelfApproval, Self::DeletionDeletes, Self::ValidationDisabled, Self::PlacementOverlaps];
+
     /// The line.
     pub fn text(self) -> &'static str {
         match self {
@@ -79,6 +85,9 @@ impl Warning {
             }
             Self::ValidationDisabled => {
                 "spec.validation.deployment is Disabled: rollouts succeed without any check that the stack works"
+            }
+            Self::PlacementOverlaps => {
+                "spec.placement: one node selector contains the other, and a node that matches both stalls the runtime with PlacementOverlap"
             }
         }
     }
@@ -180,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_warning_is_one_line_that_the_api_server_does_not_cut() {
-        for warning in [Warning::SelfApproval, Warning::DeletionDeletes, Warning::ValidationDisabled] {
+        for warning in Warning::ALL {
             assert!(!warning.text().contains('\n') && warning.text().len() <= 256, "{warning:?}");
         }
     }

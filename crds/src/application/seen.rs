@@ -209,6 +209,12 @@ impl Application {
         self.metadata.labels.as_ref()?.get(key).map(String::as_str)
     }
 
+    /// Whether its deletion takes the release's resources along: one of Argo CD's three finalizers is there.
+    pub fn cascades(&self) -> bool {
+        let all = self.metadata.finalizers.iter().flatten();
+        all.into_iter().any(|name| crate::keys::finalizer::ARGO_CASCADE.contains(&name.as_str()))
+    }
+
     /// Whether it is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()

@@ -142,23 +142,30 @@ fn act<'r, 'a>(review: &'r Review<'a, App<'a>>) -> Result<Act<'r, 'a>, Denial> {
 }
 
 /// Project, destination and source, as far as this write sets them: what somebody else changed must not keep the
-/// operator from suspending or orphaning.
+/// operator from suspending or orphaning. Project and registry are flags, and in a rolling upgrade the leader's may be
+/// others than this replica's: such a refusal is not final.
 fn placement(case: &Case<'_, '_>) -> Result<(), Denial> {
     let Some((new, old)) = case.act.written() else { return Ok(()) };
     let sets = |field: &str| old.is_none_or(|old| !same(old.spec.get(field), new.spec.get(field)));
     let Engine { project, repository, .. } = &case.policy.engine;
     if sets("project") && new.spec.text("project").is_none_or(|text| text.as_str() != project) {
-        return Err(Rule::Placement.forbids("spec.project is not the one that the chart names"));
+        return Err(Rule::Placement.conflicts(
+            "spec.project is not the one that the chart names; try again once every replica has the same flags",
+        ));
     }
     if sets("destination") && !is_in_cluster(&new.spec) {
-        return Err(Rule::Placement.forbids("spec.destination is not this cluster by its server, with a namespace"));
+        return Err(Rule::Placement
+            .forbids("spec.destination is not this cluster by its server, with a namespace; report this defect"));
     }
     if sets("source") && !is_in_registry(&new.spec, repository) {
-        return Err(Rule::Placement.forbids("spec.source is no chart by digest below the chart's registry prefix"));
+        return Err(Rule::Placement.conflicts(
+            "spec.source is no chart by digest below the chart's registry prefix; try again once every replica has the same flags",
+        ));
     }
     for field in ["sources", "sourceHydrator"] {
         if sets(field) && new.spec.get(field).is_some() {
-            return Err(Rule::Placement.forbids("an Application of the operator has one source"));
+            return Err(Rule::Placement
+                .forbids("an Application of the operator has one source; leave sources and sourceHydrator out"));
         }
     }
     Ok(())

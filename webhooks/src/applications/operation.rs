@@ -20,10 +20,9 @@ pub(super) fn judge(case: &Case<'_, '_>) -> Result<(), Denial> {
     }
     match new.operation {
         Some(operation) if is_own_sync(operation, new) => Ok(()),
-        Some(_) => {
-            Err(Rule::ApplicationOperation.forbids("an operation syncs the Application's own source and nothing else"))
-        }
-        None => Err(Rule::ApplicationOperation.forbids("an operation is terminated, not taken off")),
+        Some(_) => Err(Rule::ApplicationOperation
+            .forbids("an operation syncs the Application's own source and nothing else; ask for such a sync")),
+        None => Err(Rule::ApplicationOperation.forbids("an operation is terminated, not taken off; leave it as it is")),
     }
 }
 
@@ -42,7 +41,8 @@ pub(super) fn status(case: &Case<'_, '_>) -> Result<(), Denial> {
     if same(before, new.status) || is_termination(before, new.status) {
         return Ok(());
     }
-    Err(Rule::ApplicationStatus.forbids("of an Application's status the operator writes a termination alone"))
+    Err(Rule::ApplicationStatus
+        .forbids("of an Application's status the operator writes a termination alone; leave the rest to Argo CD"))
 }
 
 fn is_termination(before: Option<&RawValue>, after: Option<&RawValue>) -> bool {

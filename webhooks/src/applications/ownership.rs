@@ -5,7 +5,8 @@ use aicr_crds::{Digest, keys::annotation};
 use super::{Act, App, Case};
 use crate::verdict::{Denial, Rule};
 
-/// What every Application of the operator is annotated with.
+/// What every Application of the operator is annotated with. A key that a later release adds must not be asked for until
+/// the release after it: in a rolling upgrade the leader may still be the one before.
 pub(super) const KEYS: [&str; 11] = [
     annotation::RUNTIME_UID,
     annotation::PLAN_DIGEST,
@@ -21,7 +22,7 @@ pub(super) const KEYS: [&str; 11] = [
 ];
 
 const FOREIGN: &str = "the Application is not the operator's (neither its label nor its annotations), and is never taken over; rename it, or take the component out of the plan";
-const INCOMPLETE: &str = "an Application of the operator carries its label and all ownership annotations";
+const INCOMPLETE: &str = "an Application of the operator carries its label and all ownership annotations; keep them, and put back what is missing";
 
 pub(super) fn judge(case: &Case<'_, '_>) -> Result<(), Denial> {
     match case.act {

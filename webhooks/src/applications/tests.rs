@@ -12,6 +12,7 @@ use crate::{
 
 const MARK: &str = "operator.aicr.run/delete-rollout";
 const HOOK: &str = "post-delete-finalizer.argocd.argoproj.io";
+const NAMESPACES: &str = "system:serviceaccount:kube-system:namespace-controller";
 
 fn later() -> RolloutState {
     RolloutState::Approved(now() + jiff::SignedDuration::from_mins(1))
@@ -139,17 +140,18 @@ fn another_namespace_is_not_written() {
 }
 
 #[rstest]
-#[case::project("/spec/project", json!("default"))]
-#[case::server("/spec/destination/server", json!("https://elsewhere"))]
-#[case::no_namespace("/spec/destination/namespace", json!(""))]
-#[case::registry("/spec/source/repoURL", json!("oci://elsewhere/charts/old"))]
-#[case::a_longer_prefix("/spec/source/repoURL", json!("oci://registry.example:5000/aicr/labs/charts/old"))]
-#[case::upwards("/spec/source/repoURL", json!("oci://registry.example:5000/aicr/lab/../other/old"))]
-#[case::a_tag("/spec/source/targetRevision", json!("1.0.0"))]
-fn project_destination_and_source_are_the_charts(#[case] path: &str, #[case] value: Value) {
+#[case::project("/spec/project", json!("default"), 409)]
+#[case::server("/spec/destination/server", json!("https://elsewhere"), 403)]
+#[case::no_namespace("/spec/destination/namespace", json!(""), 403)]
+#[case::registry("/spec/source/repoURL", json!("oci://elsewhere/charts/old"), 409)]
+#[case::a_longer_prefix("/spec/source/repoURL", json!("oci://registry.example:5000/aicr/labs/charts/old"), 409)]
+#[case::upwards("/spec/source/repoURL", json!("oci://registry.example:5000/aicr/lab/../other/old"), 409)]
+#[case::a_tag("/spec/source/targetRevision", json!("1.0.0"), 409)]
+fn project_destination_and_source_are_the_charts(#[case] path: &str, #[case] value: Value, #[case] code: u16) {
     let odd = |app: &Value| with(app, |app| *app.pointer_mut(path).unwrap() = value.clone());
-    assert_forbidden(&create(&odd(&application())), Rule::Placement);
-    assert_forbidden(&update(&live(), &odd(&live()), &Known::default()), Rule::Placement);
+    let refused = format!("Placement {code}");
+    assert_eq!(word(&create(&odd(&application()))), refused);
+    assert_eq!(word(&update(&live(), &odd(&live()), &Known::default())), refused);
     let suspended = with(&odd(&live()), |app| app["spec"]["syncPolicy"]["automated"]["enabled"] = json!(false));
     assert_eq!(update(&odd(&live()), &suspended, &Known::default()), Verdict::ALLOW, "somebody else edited it");
     assert_eq!(update(&odd(&live()), &live(), &Known::default()), Verdict::ALLOW, "and it is put back");
@@ -209,6 +211,9 @@ fn each_of_the_three_cascade_finalizers_comes_with_the_mark_and_the_mark_with_on
         let both = with(&bare, |app| app["metadata"]["annotations"][MARK] = json!("r-1"));
         assert_eq!(update(&live(), &both, &known(later())), Verdict::ALLOW);
         assert_forbidden(&update(&both, &bare, &known(later())), Rule::Removal);
+        // A131: the mark of another, and one finalizer for another of the three.
+        let exchanged = with(&both, |app| app["metadata"]["finalizers"] = json!([ARGO_CASCADE[0], ARGO_CASCADE[1]]));
+        assert_eq!(word(&update(&both, &exchanged, &known(RolloutState::Unapproved))), "Removal 409");
     }
     let only_mark = with(&live(), |app| app["metadata"]["annotations"][MARK] = json!("r-1"));
     assert_forbidden(&update(&live(), &only_mark, &known(later())), Rule::Removal);
@@ -216,11 +221,90 @@ fn each_of_the_three_cascade_finalizers_comes_with_the_mark_and_the_mark_with_on
     assert_eq!(update(&live(), &hook, &Known::default()), Verdict::ALLOW, "Argo CD's hook finalizers cascade nothing");
 }
 
-/// A134: Argo CD may have erased the finalizer between the mark and the deletion.
+/// The page on troubleshooting: a finalizer that was added by hand keeps the operator from every write.
 #[test]
-fn a_deletion_that_would_not_cascade_is_tried_again() {
+fn an_application_with_a_finalizer_set_by_hand_is_not_written_until_it_is_taken_off() {
+    let by_hand = with(&live(), |app| app["metadata"]["finalizers"] = json!([HOOK, ARGO_CASCADE[0]]));
+    for change in [
+        (|app: &mut Value| app["spec"]["syncPolicy"]["automated"]["enabled"] = json!(false)) as fn(&mut Value),
+        |app| app["metadata"]["annotations"]["operator.aicr.run/orphaned-from"] = json!(UID),
+        |app| app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] = json!("hard"),
+    ] {
+        assert_forbidden(&update(&by_hand, &with(&by_hand, change), &known(later())), Rule::Removal);
+        let going = with(&by_hand, |app| app["metadata"]["deletionTimestamp"] = json!("2026-11-29T21:00:00Z"));
+        assert_eq!(update(&going, &with(&going, change), &Known::default()), Verdict::ALLOW);
+    }
+    let freed = with(&by_hand, |app| app["metadata"]["finalizers"] = json!([HOOK]));
+    assert_eq!(update(&by_hand, &freed, &Known::default()), Verdict::ALLOW);
+    let adopted = with(&by_hand, |app| app["metadata"]["annotations"][MARK] = json!("r-1"));
+    assert_eq!(update(&by_hand, &adopted, &known(later())), Verdict::ALLOW, "an approved Remove takes it over");
+    assert_eq!(delete(&by_hand, &known(later())), "Removal 403");
+}
+
+/// A failed removal must not make suspension and orphaning fail.
+#[test]
+fn both_marks_of_a_removal_that_came_to_nothing_may_stay() {
+    for state in [RolloutState::Ended, RolloutState::Revoked, RolloutState::Approved(now())] {
+        let suspended = with(&marked(), |app| app["spec"]["syncPolicy"]["automated"]["enabled"] = json!(false));
+        assert_eq!(update(&marked(), &suspended, &known(state)), Verdict::ALLOW);
+    }
+}
+
+/// B59, A134: Argo CD writes the whole list and may erase the finalizer. That the deletion would not cascade is the
+/// operator's to see, which reads again and names the version that it saw; admission asks for the mark.
+#[test]
+fn a_deletion_is_judged_by_its_mark_and_marking_again_passes_with_others_entries_kept() {
     let erased = with(&marked(), |app| app["metadata"]["finalizers"] = json!([HOOK]));
-    assert_eq!(delete(&erased, &known(later())), "Removal 409");
+    assert_eq!(delete(&erased, &known(later())), "allow");
+    assert_eq!(delete(&erased, &known(RolloutState::Revoked)), "Removal 403");
+    assert_eq!(update(&erased, &marked(), &known(later())), Verdict::ALLOW);
+    assert_eq!(word(&update(&erased, &marked(), &known(RolloutState::Revoked))), "Removal 403");
+    let without_hook = with(&marked(), |app| app["metadata"]["finalizers"] = json!([ARGO_CASCADE[0]]));
+    assert_eq!(update(&marked(), &without_hook, &Known::default()), Verdict::ALLOW, "Argo CD's hooks come and go");
+}
+
+/// B57, B58: a finalizer twice is no other finalizer, and none is asked for on an object in deletion.
+#[test]
+fn races_for_the_finalizer_end_in_a_verdict_and_not_in_a_loop() {
+    let twice = with(&marked(), |app| app["metadata"]["finalizers"] = json!([ARGO_CASCADE[0], HOOK, ARGO_CASCADE[0]]));
+    assert_eq!(update(&marked(), &twice, &Known::default()), Verdict::ALLOW);
+    assert_eq!(update(&twice, &marked(), &Known::default()), Verdict::ALLOW);
+    let deleted_by_a_person = with(&live(), |app| {
+        app["metadata"]["deletionTimestamp"] = json!("2026-11-29T21:00:00Z");
+        app["metadata"]["finalizers"] = json!([HOOK]);
+    });
+    let marked_late = with(&deleted_by_a_person, |app| app["metadata"]["annotations"][MARK] = json!("r-1"));
+    assert_eq!(update(&deleted_by_a_person, &marked_late, &known(later())), Verdict::ALLOW);
+    assert_eq!(word(&update(&deleted_by_a_person, &marked_late, &known(RolloutState::Ended))), "Removal 403");
+}
+
+/// B46: on DELETE there is no object, whoever asks.
+#[test]
+fn a_deletion_without_an_object_is_judged_from_the_old_one() {
+    for absent in [true, false] {
+        for (user, expected) in [("kubernetes-admin", "allow"), (NAMESPACES, "allow"), (OPERATOR, "Removal 403")] {
+            let mut asked = review(user, Some(&live()), None);
+            if absent {
+                asked["request"].as_object_mut().unwrap().remove("object");
+            }
+            assert_eq!(word(&ask(Webhook::Applications, &asked, &Known::default())), expected, "{user}");
+        }
+    }
+}
+
+/// B15: the engine's own writes are admitted as they are, should they ever come here.
+#[test]
+fn five_hundred_writes_of_the_engine_are_admitted_and_none_is_changed() {
+    let engine = "system:serviceaccount:argocd:argocd-application-controller";
+    for write in 0..500 {
+        let new = with(&live(), |app| match write % 3 {
+            0 => app["status"]["reconciledAt"] = json!(format!("2026-11-29T22:00:{:02}Z", write % 60)),
+            1 => app["operation"] = json!({ "sync": { "revision": write } }),
+            _ => app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] = json!("normal"),
+        });
+        let asked = review(engine, Some(&live()), Some(&new));
+        assert_eq!(ask(Webhook::Applications, &asked, &Known::default()), Verdict::ALLOW);
+    }
 }
 
 #[test]

@@ -75,9 +75,12 @@ fn nobody_updates_and_no_other_config_map_becomes_a_plan() {
     assert_eq!(of("migrator", Some(&plan()), Some(&migrated)), Verdict::ALLOW);
 }
 
+/// B46: on DELETE there is no object.
 #[test]
 fn deletion_and_other_config_maps_are_free() {
-    assert_eq!(of("kubernetes-admin", Some(&plan()), None), Verdict::ALLOW);
+    for user in [OPERATOR, "kubernetes-admin", "system:serviceaccount:kube-system:namespace-controller"] {
+        assert_eq!(of(user, Some(&plan()), None), Verdict::ALLOW);
+    }
     let elsewhere = with(&plan(), |map| map["metadata"]["namespace"] = json!("team"));
     assert_eq!(of("ben", None, Some(&elsewhere)), Verdict::ALLOW);
     let snapshot = with(&plan(), |map| map["metadata"]["labels"]["operator.aicr.run/role"] = json!("snapshot"));

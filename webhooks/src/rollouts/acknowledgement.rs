@@ -27,7 +27,9 @@ pub(super) fn judge(case: &Case<'_, '_>) -> Result<(), Denial> {
             return Err(Rule::Acknowledgement.forbids("an acknowledgement needs a reason; give one with --reason"));
         }
         if !steps.iter().any(|step| step.release == given.release && step.acknowledge) {
-            return Err(Rule::Acknowledgement.forbids("no step of this rollout asks for that acknowledgement"));
+            return Err(Rule::Acknowledgement.forbids(
+                "no step of this rollout asks for that acknowledgement; kubectl aicr describe lists those that do",
+            ));
         }
         if !written.get(&given.release).is_some_and(|entry| entry.ready) {
             return Err(Rule::Acknowledgement.forbids(

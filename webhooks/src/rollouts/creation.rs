@@ -23,10 +23,11 @@ pub(super) fn judge(case: &Case<'_, '_>) -> Result<(), Denial> {
     }
     let given = |field: &&str| new.spec.get(field).is_some_and(|value| value.get() != "[]");
     if CONSENT.iter().any(given) {
-        return Err(Rule::Creation.forbids("a rollout is created without approval, revocation and acknowledgements"));
+        return Err(Rule::Creation
+            .forbids("a rollout is created without approval, revocation and acknowledgements; leave them out"));
     }
     let Some(runtime) = new.spec.read::<Runtime<'_>>("runtime") else {
-        return Err(Rule::Creation.forbids("a rollout names the runtime that it changes"));
+        return Err(Rule::Creation.forbids("a rollout names the runtime that it changes; set spec.runtime"));
     };
     if !case.known.is_delivered() {
         return Err(Rule::Creation.conflicts("this replica has not read the rollouts yet; try again"));

@@ -37,7 +37,7 @@ fn acknowledgements(old: &Fields<'_>, new: &Fields<'_>) -> Result<(), Denial> {
         listed[..place].iter().any(|other| other.release == one.release)
     };
     if listed.iter().enumerate().any(twice) {
-        return Err(Rule::Immutability.forbids("a release is acknowledged once"));
+        return Err(Rule::Immutability.forbids("a release is acknowledged once; leave the second entry out"));
     }
     Ok(())
 }

@@ -171,3 +171,49 @@ async fn slow_bodies_bound_memory_and_let_the_next_one_in_when_they_time_out() {
     let (_, status) = futures::future::join(slow, quick).await;
     assert_eq!(status, StatusCode::OK);
 }
+
+/// One byte a second is a body that never ends.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_drips_is_bounded_by_time() {
+    let drip = futures::stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Some((Ok::<_, std::io::Error>(vec![b' ']), ()))
+    });
+    let begun = tokio::time::Instant::now();
+    let (status, _, counted) = send(post("/validate/rollouts", "application/json", Body::from_stream(drip))).await;
+    assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
+    assert_eq!(counted, [(Webhook::Rollouts, Decision::Refused)]);
+    assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs());
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_is_bounded_as_well_and_one_in_pieces_is_read() {
+    let pieces = |count: usize, piece: Vec<u8>| {
+        Body::from_stream(futures::stream::iter(std::iter::repeat_n(piece, count).map(Ok::<_, std::io::Error>)))
+    };
+    let endless = pieces(BODY_LIMIT / 1024 + 1, vec![b' '; 1024]);
+    assert_eq!(send(post("/validate/rollouts", "application/json", endless)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    let text = approve().to_string().into_bytes();
+    let bytes = text.into_iter().map(|byte| Ok::<_, std::io::Error>(vec![byte]));
+    let slow = Body::from_stream(futures::stream::iter(bytes.collect::<Vec<_>>()));
+    assert_eq!(send(post("/validate/rollouts", "application/json", slow)).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_length_that_is_announced_too_large_is_refused_before_anything_is_read() {
+    let mut asked = post(
+        "/validate/rollouts",
+        "application/json",
+        Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>()),
+    );
+    asked.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(BODY_LIMIT + 1));
+    assert_eq!(send(asked).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_a_bad_request() {
+    let broken = futures::stream::iter([Ok(approve().to_string().into_bytes()), Err(std::io::Error::other("gone"))]);
+    let (status, _, counted) = send(post("/validate/rollouts", "application/json", Body::from_stream(broken))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(counted, [(Webhook::Rollouts, Decision::Refused)]);
+}

@@ -66,23 +66,40 @@ fn there_is_one_runtime_and_it_is_named_cluster() {
     assert_forbidden(&create("ben", &created(|r| r["metadata"]["name"] = json!("other"))), Rule::RuntimeName);
 }
 
+/// Nodes in both groups are discovery's to find: the runtime then says `PlacementOverlap` and names them.
 #[rstest]
-#[case::the_same(json!({ "role": "gpu" }))]
-#[case::wider(json!({}))]
-#[case::narrower(json!({ "role": "gpu", "zone": "a" }))]
-fn groups_that_contain_each_other_are_refused_only_where_both_select(#[case] system: Value) {
+#[case::the_same(json!({ "role": "gpu" }), vec![Warning::PlacementOverlaps])]
+#[case::narrower(json!({ "role": "gpu", "zone": "a" }), vec![Warning::PlacementOverlaps])]
+#[case::every_node(json!({}), vec![])]
+#[case::another(json!({ "role": "system", "zone": "a" }), vec![])]
+fn groups_that_contain_each_other_are_admitted_with_a_warning(#[case] system: Value, #[case] said: Vec<Warning>) {
     let new = edited(|r| r["spec"]["placement"]["system"]["nodeSelector"] = system.clone());
-    let judged = update("ben", &runtime(), &new);
-    if system == json!({}) {
-        assert_eq!(judged, Verdict::ALLOW);
-    } else {
-        assert_forbidden(&judged, Rule::RuntimeSpec);
+    assert_eq!(update("ben", &runtime(), &new), Verdict::Allow(said));
+}
+
+/// B57: fifty reconciles add and take off the one finalizer; everybody else's entries stay.
+#[test]
+fn the_operators_finalizer_comes_and_goes_beside_those_of_others_and_twice_is_no_other() {
+    let list = |names: Value| with(&runtime(), |r| r["metadata"]["finalizers"] = names);
+    let cleanup = "operator.aicr.run/cleanup";
+    let beside = [list(json!(["a/b", cleanup])), list(json!(["a/b"])), list(json!([cleanup, "a/b", cleanup]))];
+    for old in &beside {
+        for new in &beside {
+            assert_eq!(update(OPERATOR, old, new), Verdict::ALLOW);
+        }
+        assert_forbidden(&update(OPERATOR, old, &list(json!([cleanup]))), Rule::RuntimeOperator);
+        assert_forbidden(&update(OPERATOR, old, &list(json!(["a/b", "a/b", cleanup]))), Rule::RuntimeOperator);
     }
-    let other_edit = with(&new, |r| {
-        r["spec"]["intent"] = json!("inference");
-        r["metadata"]["annotations"][AUTHORS] = json!(authors(&[("ann", -60), ("ben", 1)]));
-    });
-    assert_eq!(update("ben", &new, &other_edit), Verdict::ALLOW, "an old fault is not asked of another edit");
+}
+
+/// B46: the webhook is not called for it; should it be, nobody is locked out.
+#[test]
+fn a_runtime_is_deleted_by_whoever_may() {
+    for user in [OPERATOR, "ben", "system:serviceaccount:kube-system:namespace-controller"] {
+        let asked = review(user, Some(&runtime()), None);
+        assert_eq!(ask(Webhook::Runtimes, &asked, &Known::default()), Verdict::ALLOW);
+        assert_eq!(ask(Webhook::Approvals, &asked, &Known::default()), Verdict::ALLOW);
+    }
 }
 
 #[test]

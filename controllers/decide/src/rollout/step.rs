@@ -290,8 +290,10 @@ fn remove(position: &Position<'_>, step: &Step, application: Option<&Application
     if let Some(reason) = unremovable(application) {
         return Verdict::Wait(waits(step, reason, "a Remove waits for it".to_owned()), None);
     }
+    // Argo CD writes the whole list of finalizers from its cache, and may have erased one a moment ago.
+    let takes_all = application.cascades() || application.is_deleting();
     let marked = application.annotation(annotation::DELETE_ROLLOUT) == Some(position.name());
-    if !marked {
+    if !marked || !takes_all {
         return Verdict::Do(Write::PrepareRemove { on: ObjectRef::of(application) }, why);
     }
     if position.entry(&step.release).is_none() {

@@ -160,6 +160,13 @@ fn argo_says(sim: &mut Sim, rest: &str) {
             sim.applications.remove(name);
             return;
         }
+        // Its stale list of finalizers, written over the one that the operator had marked.
+        "erases" => {
+            let rollout = sim.unfinished().metadata.name.clone();
+            let metadata = &mut sim.applications.get_mut(name).unwrap()["metadata"];
+            metadata["annotations"][annotation::DELETE_ROLLOUT] = json!(rollout);
+            metadata["finalizers"] = json!(["post-delete-finalizer.argocd.argoproj.io"]);
+        }
         _ => panic!("Argo CD does not {what}"),
     }
     sim.touched(name);
