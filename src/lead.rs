@@ -6,7 +6,6 @@ mod trouble;
 use std::time::Duration;
 
 use aicr_drive::metrics::registry;
-use jiff::Timestamp;
 use kube::{Client, Config};
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError, LeaseParams};
 use prometheus::IntGauge;
@@ -16,18 +15,25 @@ use tokio::{
 };
 
 use self::{
-    lease::Ours,
+    lease::{Kept, Ours, Watched},
     trouble::{Trouble, Unread, Verdict},
 };
 
 /// Name of the Lease, in the operator's namespace.
 const LEASE: &str = "aicr-operator";
+/// For a connection without traffic.
+const REST: Duration = Duration::from_mins(1);
 /// Seconds for which a lease holds: after a crash, nobody writes for so long at most.
 const HOLDS: u64 = 30;
 /// Seconds before its end at which it is renewed.
 const GRACE: u64 = 20;
 /// For one call: with [`trouble::ENDURED`], a leader that cannot renew stops before its lease ends.
 const CALL: Duration = Duration::from_secs(2);
+/// How often the one who leads looks at its own lease.
+const WITNESS: Duration = Duration::from_secs(5);
+/// For how long it may find the lease not renewed, which it is every 10 s. Renewed right after a look, that is seen 5 s
+/// later, endured in the look 15 s after that, and not in the next: 27 s with the call, and the lease holds 30.
+const UNRENEWED: Duration = Duration::from_secs(17);
 /// How soon one who waits looks again: a lease given back is taken up after so long.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -51,8 +57,9 @@ enum LookError {
 /// The client for the lease alone: an answer that comes late is none.
 pub(crate) fn client(mut config: Config) -> Result<Client, kube::Error> {
     config.connect_timeout = Some(CALL);
-    config.read_timeout = Some(CALL);
-    config.write_timeout = Some(CALL);
+    // Longer than any rest between two looks: it also ends a connection that rests. Each call has its own bound.
+    config.read_timeout = Some(REST);
+    config.write_timeout = Some(REST);
     aicr_drive::client(config)
 }
 
@@ -85,10 +92,8 @@ impl Candidate {
         tokio::select! {
             biased;
             () = &mut stop => {}
-            () = lost(&manager) => {
-                self.tell(false);
-                return Err(LeadError::Lost);
-            }
+            () = lost(&manager) => return Err(self.lost()),
+            () = self.slipped_away() => return Err(self.lost()),
         }
         self.tell(false);
         drop(manager);
@@ -102,6 +107,28 @@ impl Candidate {
         Ok(())
     }
 
+    fn lost(&self) -> LeadError {
+        self.tell(false);
+        LeadError::Lost
+    }
+
+    /// Returns when the lease is another's, or is not renewed although the library says nothing.
+    async fn slipped_away(&self) {
+        let mut watched = Watched::default();
+        loop {
+            tokio::time::sleep(WITNESS).await;
+            match self.lease().is_kept(&mut watched, Instant::now()).await {
+                Kept::Ours => {}
+                Kept::Unrenewed(since) if since < UNRENEWED => {}
+                Kept::Unrenewed(since) => {
+                    let seconds = since.as_secs();
+                    return tracing::error!(seconds, "the lease is not renewed; has the clock been set?");
+                }
+                Kept::Gone => return tracing::error!("the lease is another replica's"),
+            }
+        }
+    }
+
     fn tell(&self, leads: bool) {
         self.gauge.set(i64::from(leads));
         self.leading.send_replace(leads);
@@ -109,9 +136,9 @@ impl Candidate {
 
     /// Returns with the lease.
     async fn won(&self) -> LeaseManager {
-        let mut unread = Unread::default();
+        let (mut unread, mut watched) = (Unread::default(), Watched::default());
         loop {
-            match self.look().await {
+            match self.look(&mut watched).await {
                 Ok(Some(manager)) => return manager,
                 Ok(None) => unread = Unread::default(),
                 Err(error) if unread.is_worth_telling() => {
@@ -124,8 +151,8 @@ impl Candidate {
         }
     }
 
-    async fn look(&self) -> Result<Option<LeaseManager>, LookError> {
-        if !self.lease().is_to_be_had(Timestamp::now()).await.map_err(LookError::Read)? {
+    async fn look(&self, watched: &mut Watched) -> Result<Option<LeaseManager>, LookError> {
+        if !self.lease().is_to_be_had(watched, Instant::now()).await.map_err(LookError::Read)? {
             return Ok(None);
         }
         // A manager that found another holder after all would sleep until that one's time ends.

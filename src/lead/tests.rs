@@ -49,6 +49,11 @@ impl Server {
         }
     }
 
+    /// The next call does.
+    pub(super) fn breaks_off(&mut self) {
+        self.broken += 1;
+    }
+
     fn answer(&mut self, method: &Method, body: &[u8]) -> (StatusCode, Value) {
         if *method == Method::POST {
             self.version += 1;
@@ -68,7 +73,7 @@ impl Server {
             }
             self.sets(&patch["spec"]);
             if self.once == Once::Won && patch["spec"]["renewTime"].is_string() {
-                let past = Timestamp::now() - jiff::SignedDuration::from_secs(11);
+                let past = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(11);
                 self.sets(&json!({ "renewTime": past.to_string() }));
             }
         }
@@ -154,7 +159,7 @@ async fn a_lease_that_is_given_back_is_taken_up_by_the_other_replica() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_ran_out_is_taken_up_by_exactly_one_of_two() {
     let gone = json!({ "metadata": { "name": LEASE }, "spec": { "holderIdentity": "gone", "leaseDurationSeconds": 30,
-        "renewTime": (Timestamp::now() - jiff::SignedDuration::from_secs(31)).to_string(), "leaseTransitions": 3 } });
+        "renewTime": (jiff::Timestamp::now() - jiff::SignedDuration::from_secs(31)).to_string(), "leaseTransitions": 3 } });
     let server = Arc::new(Mutex::new(Server::holding(gone)));
     let (mut one, mut other) = (replica(&server, "a"), replica(&server, "b"));
     tokio::select! {

@@ -210,10 +210,10 @@ impl Metrics {
     }
 
     /// The rollout in progress; `None` where there is none.
-    pub(crate) fn progress(&self, progress: Option<Progress<'_>>) {
+    pub(crate) fn progress(&self, progress: Option<&Progress<'_>>) {
         self.steps.reset();
         self.deadlines.reset();
-        if let Some(Progress { rollout, step, total, deadline }) = progress {
+        if let Some(&Progress { rollout, step, total, deadline }) = progress {
             self.steps.with_label_values(&[rollout, &step.to_string(), &total.to_string()]).set(1);
             self.deadlines.with_label_values(&[rollout]).set(deadline.as_second());
         }

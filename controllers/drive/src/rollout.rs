@@ -209,7 +209,7 @@ pub(crate) fn measure(rollout: Option<&RuntimeRollout>, seen: &RolloutSeen) {
     let position = Position::find(rollout, &seen.applications);
     let total = position.steps().len();
     let step = (position.done() + 1).min(total);
-    metrics().progress(Some(Progress { rollout: position.name(), step, total, deadline: rollout.spec.deadline.0 }));
+    metrics().progress(Some(&Progress { rollout: position.name(), step, total, deadline: rollout.spec.deadline.0 }));
 }
 
 #[cfg(test)]
