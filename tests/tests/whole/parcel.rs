@@ -49,7 +49,7 @@ pub(crate) fn a_second_installation_is_refused(stage: &Stage) {
         let refusal = format!("{:?}", helm.run(&stage.lab, &args).unwrap_err());
         assert!(refusal.contains("there is an AICR operator in this cluster already"), "{helm:?}: {refusal}");
     }
-    stage.kubectl(&["delete", "namespace", "second", "--wait=false"]);
+    stage.kubectl(&["delete", "namespace", "second", "--wait=false", "--ignore-not-found"]);
 }
 
 /// Finds Helm 4's installation; leaves none.

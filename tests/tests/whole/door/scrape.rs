@@ -26,9 +26,10 @@ pub(crate) fn a_prometheus_scrapes_both_replicas(stage: &Stage) {
     stage.until("both replicas scraped", 2, || expect(stage, "sum(up{job=\"aicr-operator\"})", 2.0));
     stage.until("one of them leading", 1, || expect(stage, "sum(aicr_operator_leader)", 1.0));
     for series in [
-        "sum(aicr_operator_rollout_outcomes_total{outcome=\"Succeeded\"}) > 0",
-        "sum(aicr_operator_job_runs_total{result=\"success\"}) > 0",
-        "sum(aicr_operator_admission_requests_total{decision=\"denied\"}) > 0",
+        "count(aicr_operator_rollout_outcomes_total{outcome=\"Succeeded\"}) == 2",
+        "count(aicr_operator_job_runs_total{result=\"success\"}) > 0",
+        "count(aicr_operator_condition{type=\"Ready\"}) == 1",
+        "sum(aicr_operator_admission_requests_total{decision=\"allowed\"}) > 0",
         "min(aicr_operator_webhook_certificate_expiry_timestamp_seconds) - time() > 86400",
     ] {
         assert!(answer(stage, series).is_some(), "nothing for {series}");
