@@ -67,6 +67,9 @@ pub(crate) fn a_manual_release_waits_for_its_acknowledgement(stage: &Stage) {
 /// v1.1.2 → v1.1.3: only gpu-operator moves. Leaves it rolled out.
 pub(crate) fn one_safe_release_without_crds_needs_nobody(stage: &Stage) {
     let before = stage.list(&["get", "runtimerollouts"]).len();
+    // B61: what a person added goes with the step's apply.
+    let moved = ["application", "gpu-operator", "-n", "argocd"];
+    stage.administrator().patch(&moved, &json!({"spec": {"revisionHistoryLimit": 3}})).passed();
     upgrade(stage, "v1.1.3");
     stage.until("one more rollout, succeeded", 10, || {
         let rollouts = stage.list(&["get", "runtimerollouts"]);
@@ -81,6 +84,8 @@ pub(crate) fn one_safe_release_without_crds_needs_nobody(stage: &Stage) {
     assert_eq!(done, [("gpu-operator", "Upgrade"), ("gpu-operator-readiness", "Verify")]);
     assert!(steps.iter().all(|step| step["approval"]["need"] == "NotRequired"), "{steps:?}");
     assert!(newest["spec"]["approval"].is_null());
+    let spec = stage.json(&["get", "application", "gpu-operator", "-n", "argocd"])["spec"].clone();
+    assert!(spec["revisionHistoryLimit"].is_null(), "{spec}");
 }
 
 /// v1.1.3 → v1.1.4: only AICR's own version differs.

@@ -8,7 +8,7 @@ use aicr_crds::{
 use aicr_decide::rollout::ObjectRef;
 use kube::api::{Patch, PatchParams};
 
-use super::{Writer, Written, body, bounded, delete, limited, merge};
+use super::{Writer, Written, body, bounded, delete, limited, merge, ownership};
 use crate::error::DriveError;
 
 /// A resourceVersion that no object has.
@@ -30,8 +30,38 @@ impl Writer {
         limited(act, call, |code| code == 409).await.map(Written::forget)
     }
 
-    /// Applies a whole Application that must exist, with this UID at this version.
+    /// Applies a whole Application that must exist, with this UID at this version; what others added to its spec goes.
     pub(crate) async fn apply_application(&self, desired: &Desired, on: &ObjectRef) -> Result<Written<()>, DriveError> {
+        match self.take_over(on).await? {
+            Written::Done(on) => self.apply_whole(desired, &on).await,
+            Written::Stale => Ok(Written::Stale),
+        }
+    }
+
+    /// Takes the fields of others over; the object as it is then.
+    async fn take_over(&self, on: &ObjectRef) -> Result<Written<ObjectRef>, DriveError> {
+        let api = self.applications();
+        let act = format!("take over the fields of Application {}", on.name);
+        let Written::Done(found) = bounded(&act, api.get_metadata(&on.name)).await? else { return Ok(Written::Stale) };
+        let entries = found.metadata.managed_fields.unwrap_or_default();
+        let Some(entries) = ownership::taken_over(&entries, manager::APPLY) else {
+            return Ok(Written::Done(on.clone()));
+        };
+        let patch = serde_json::json!({ "metadata": {
+            "uid": on.uid, "resourceVersion": on.resource_version, "managedFields": entries,
+        } });
+        let taken = merge(&api, &on.name, act, &patch).await?;
+        tracing::info!(application = on.name, "fields that others added to spec are taken over, and go with the apply");
+        Ok(match taken {
+            Written::Done(taken) => Written::Done(ObjectRef {
+                resource_version: taken.metadata.resource_version.unwrap_or_default(),
+                ..on.clone()
+            }),
+            Written::Stale => Written::Stale,
+        })
+    }
+
+    async fn apply_whole(&self, desired: &Desired, on: &ObjectRef) -> Result<Written<()>, DriveError> {
         let mut whole = desired.body(Some(&on.uid));
         whole["metadata"]["resourceVersion"] = serde_json::json!(on.resource_version);
         let params = PatchParams::apply(manager::APPLY).force();

@@ -6,6 +6,7 @@ mod body;
 mod document;
 mod event;
 mod job;
+mod ownership;
 mod rollout;
 mod status;
 
