@@ -3,7 +3,10 @@
 //! JSON is read by the same parser as YAML, so that duplicate keys, a second document, deep nesting and alias bombs
 //! are refused in both.
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, DeserializeSeed},
+};
 
 use crate::error::{ReadError, bounded, quoted};
 
@@ -38,6 +41,31 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     }
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_depth: DEPTH_LIMIT },
+        emit_comments: false,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(&error))
+}
+
+/// Parses one document of at most so many nodes into what the seed keeps of it.
+pub(crate) fn seeded<'de, S: DeserializeSeed<'de>>(text: &'de str, nodes: usize, seed: S) -> Result<S::Value, String> {
+    if text.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEPTH_LIMIT, max_nodes: nodes, max_events: 4 * nodes },
+        emit_comments: false,
+        with_snippet: false,
+    };
+    serde_saphyr::with_deserializer_from_str_with_options(text, options, |from| seed.deserialize(from))
+        .map_err(|error| explain(&error))
+}
+
+/// Parses one document as Helm does the values of a chart: of a key given twice the last one stands.
+pub(crate) fn lenient<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEPTH_LIMIT },
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         emit_comments: false,
         with_snippet: false,
     };
