@@ -1,7 +1,7 @@
 //! Why a command of the workspace failed.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aicr_lab::LabError;
 use aicr_lab::command::CommandError;
@@ -28,6 +28,16 @@ pub(crate) enum XtaskError {
     },
     #[error("{} is missing", path.display())]
     Missing { path: PathBuf },
+    #[error("read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("there is no AICR output in that folder")]
+    NothingToCompare,
+    #[error("{wrong} findings are wrong")]
+    Compared { wrong: usize },
     #[error(transparent)]
     Wait(#[from] aicr_lab::wait::WaitError),
     #[error("failed: {}", stages.join(", "))]
@@ -35,6 +45,11 @@ pub(crate) enum XtaskError {
 }
 
 impl XtaskError {
+    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Read { path, source }
+    }
+
     pub(crate) fn command(act: &'static str) -> impl FnOnce(CommandError) -> Self {
         move |source| Self::Command { act, source }
     }
