@@ -90,3 +90,21 @@ pub(crate) fn last_words(bytes: &[u8]) {
     assert!(read.text.len() <= failure::TEXT_LIMIT + 8 && read.cause.len() <= failure::TEXT_LIMIT + 8);
     let _ = image_refs::digest(&text);
 }
+
+/// B85: an error output of 200 KiB, with characters of several bytes at every cut and credentials in addresses.
+#[test]
+fn b85_a_long_error_output_is_cut_between_characters_and_says_no_credentials() {
+    for shift in 0..4 {
+        let long = "a".repeat(shift) + &"\u{1f600}https://user:hidden@r.example.com/ ".repeat(5_000);
+        assert!(long.len() > 200 << 10);
+        for message in [
+            format!("[cli] command failed: error=[INTERNAL] push {long} exitCode=8\n"),
+            format!("{{\"msg\":\"command failed\",\"error\":\"[INTERNAL] push {long}\",\"exitCode\":8}}\n"),
+            long.clone(),
+        ] {
+            let read = failure::read(Some(8), &message);
+            assert!(read.text.len() <= failure::TEXT_LIMIT && read.text.contains('\u{2026}'), "{}", read.text.len());
+            assert!(!read.text.contains("hidden") && !read.cause.contains("hidden"), "{}", read.text);
+        }
+    }
+}
