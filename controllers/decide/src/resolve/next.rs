@@ -150,7 +150,8 @@ fn is_finished_render(job: &JobSeen) -> bool {
     succeeded && rendering
 }
 
-fn render(seen: &Seen<'_>, stored: &Stored, inputs: Digest, criteria: Criteria, now: Timestamp) -> Verdict {
+/// From a recipe to a bundle that is mirrored.
+pub(super) fn render(seen: &Seen<'_>, stored: &Stored, inputs: Digest, criteria: Criteria, now: Timestamp) -> Verdict {
     let input = input_label(inputs);
     let recipe = match stage(seen, Stage::Recipe, &input, now, |attempt| recipe_job(seen, stored, &input, attempt)) {
         Ok(job) => job,
