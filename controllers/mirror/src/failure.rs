@@ -36,7 +36,8 @@ impl MirrorFailure {
             MirrorError::TooLarge { .. } => Self::stalled(Reason::ContentTooLarge, text),
             MirrorError::Conflict { .. } => Self::stalled(Reason::Conflict, text),
             MirrorError::NotFound { .. } => Self::stalled(absent, text),
-            MirrorError::Forbidden { .. } => Self::stalled(Reason::ChartSourceUnsupported, text),
+            // Of our own registry only where it sends on to an address that is spoken to otherwise.
+            MirrorError::Forbidden { .. } => Self::stalled(absent, text),
             MirrorError::NoRepository { .. } => Self::stalled(Reason::NotFound, format!("[NOT_FOUND] {text}")),
             MirrorError::Damaged { .. } => Self::stalled(damaged, text),
             MirrorError::Repository(_) | MirrorError::Client(_) | MirrorError::Refused { .. } => {
@@ -60,12 +61,13 @@ impl MirrorFailure {
         match error {
             // What is gone or damaged here is repaired by the next push, or by a person; neither needs other inputs.
             MirrorError::NotFound { .. } => Self::transient("NOT_FOUND", &error.to_string()),
-            MirrorError::Damaged { .. } => Self::transient("INTERNAL", &error.to_string()),
+            MirrorError::Damaged { .. } | MirrorError::Forbidden { .. } => {
+                Self::transient("INTERNAL", &error.to_string())
+            }
             MirrorError::Repository(_)
             | MirrorError::Client(_)
             | MirrorError::Unauthorized { .. }
             | MirrorError::Unavailable { .. }
-            | MirrorError::Forbidden { .. }
             | MirrorError::NoRepository { .. }
             | MirrorError::TooLarge { .. }
             | MirrorError::Refused { .. }

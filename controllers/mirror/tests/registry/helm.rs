@@ -1,7 +1,7 @@
 //! Charts of HTTPS Helm repositories, on their way into a real registry.
 
 use aicr_crds::{Digest, plan::StoredPlan, reason::Reason};
-use aicr_mirror::{DockerConfig, MirrorFailure, Registry, RegistryConfig, SourcesConfig};
+use aicr_mirror::{DockerConfig, MirrorFailure, Registry, RegistryConfig, SourcesConfig, Times};
 use rstest::rstest;
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
         server::{Mode, Server, USER},
         shop::{Shop, chart},
     },
-    plan,
+    hasty, plan,
 };
 
 /// A client that trusts the shop's authority.
@@ -28,8 +28,13 @@ async fn resolve(server: &Server, shop: &Shop, config: RegistryConfig) -> Result
 }
 
 async fn refused(shop: &Shop) -> MirrorFailure {
+    refused_in(shop, Times::default()).await
+}
+
+async fn refused_in(shop: &Shop, times: Times) -> MirrorFailure {
     let server = Server::start(Mode::Open);
-    let failure = resolve(&server, shop, trusting(&server.host, shop)).await.unwrap_err();
+    let config = RegistryConfig { times, ..trusting(&server.host, shop) };
+    let failure = resolve(&server, shop, config).await.unwrap_err();
     assert_eq!(server.digest("aicr/charts/cert-manager", "v1.20.2").await, None, "something was mirrored");
     failure
 }
@@ -50,12 +55,12 @@ async fn b35_an_archive_goes_byte_for_byte_and_is_neither_fetched_nor_pushed_twi
 
     // Read-only, the registry refuses every push; and the shop has no archive any more.
     shop.put("/stable/charts/cert-manager.tgz", Answer::status("404 Not Found"));
-    let (server, writes) = (server.restart(Mode::ReadOnly), stored.plan.clone());
-    let sample = server.writes().len();
+    let server = server.restart(Mode::ReadOnly);
+    let writes = server.writes();
     let here = Registry::new(trusting(&server.host, &shop)).unwrap();
     let bundle = Sample::of(&server.host, "1.1.2").from("cert-manager", &shop.repo(), "v1.20.2");
     let again = plan(&here, "v1.1.2", bundle.digest(), None).await.unwrap();
-    assert_eq!((again.plan.digest(), server.writes().len()), (writes.digest(), sample));
+    assert_eq!((again.plan.digest(), server.writes()), (stored.plan.digest(), writes));
 
     let elsewhere = Server::start(Mode::Open);
     shop.stock(&chart("cert-manager", "v1.20.2", "good"));
@@ -243,7 +248,7 @@ async fn a_repository_that_hangs_or_drips_is_given_up_and_tried_again() {
     for answer in hanging {
         let shop = Shop::open();
         shop.put("/stable/index.yaml", answer);
-        let failure = refused(&shop).await;
+        let failure = refused_in(&shop, hasty()).await;
         assert_eq!(failure.reason, None, "{failure}");
         assert!(failure.message.starts_with("[SERVICE_UNAVAILABLE] pull https://127.0.0.1"), "{failure}");
     }

@@ -1,7 +1,7 @@
 //! Registries that lie about digest or length, hang, drip, or never end: typed failure, no plan, bounded memory.
 
 use aicr_crds::{Digest, reason::Reason};
-use aicr_mirror::{MirrorFailure, Registry, RegistryConfig, SourcesConfig};
+use aicr_mirror::{MirrorFailure, Registry, RegistryConfig, SourcesConfig, Times};
 use rstest::rstest;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use super::{
         server::{Mode, Server},
         shop::chart,
     },
-    plan,
+    hasty, plan,
 };
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -66,19 +66,23 @@ fn is_blob(asked: &Asked) -> bool {
 }
 
 /// Resolves a bundle whose chart comes from that registry, which is a stranger to ours.
-async fn resolve(server: &Server, source: &Scripted) -> Result<(), MirrorFailure> {
+async fn resolve(server: &Server, source: &Scripted, times: Times) -> Result<(), MirrorFailure> {
     let chart = format!("oci://{}/upstream/gpu-operator", source.host);
     let sample = Sample::of(&server.host, "1.1.2").from(&chart, "", "v26.7.1+b.1").push().await;
     let known = config(&server.host);
     let plain_http = vec![server.host.clone(), source.host.clone()];
     let sources = SourcesConfig { ca_bundle: source.authority.clone(), ..known.sources.clone() };
-    let registry = Registry::new(RegistryConfig { plain_http, sources, ..known }).unwrap();
+    let registry = Registry::new(RegistryConfig { plain_http, sources, times, ..known }).unwrap();
     plan(&registry, "v1.1.2", sample, None).await.map(drop)
 }
 
 async fn refused(source: &Scripted) -> MirrorFailure {
+    refused_in(source, Times::default()).await
+}
+
+async fn refused_in(source: &Scripted, times: Times) -> MirrorFailure {
     let server = Server::start(Mode::Open);
-    let failure = resolve(&server, source).await.unwrap_err();
+    let failure = resolve(&server, source, times).await.unwrap_err();
     assert_eq!(server.digest("aicr/charts/gpu-operator", "v26.7.1_b.1").await, None, "something was mirrored");
     failure
 }
@@ -89,7 +93,7 @@ async fn an_honest_stranger_is_mirrored_with_one_pull_of_each_part() {
     let chart = Chart::good();
     let digest = chart.digest();
     let source = Scripted::plain(move |asked| chart.honest(asked));
-    resolve(&server, &source).await.unwrap();
+    resolve(&server, &source, Times::default()).await.unwrap();
     assert_eq!(server.digest("aicr/charts/gpu-operator", "v26.7.1_b.1").await, Some(digest));
     assert_eq!(source.log().len(), 4, "{:?}", source.log());
 }
@@ -105,7 +109,7 @@ async fn a_registry_that_says_no_digest_for_a_tag_is_believed_by_content_only() 
             other
         }
     });
-    resolve(&server, &source).await.unwrap();
+    resolve(&server, &source, Times::default()).await.unwrap();
     assert_eq!(server.digest("aicr/charts/gpu-operator", "v26.7.1_b.1").await, Some(digest));
 }
 
@@ -176,7 +180,7 @@ fn lying(lie: Lie) -> Scripted {
 #[case::headers_without_end(Lie::Tag(|| Answer::Raw(format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(100_000)).into_bytes())))]
 #[tokio::test]
 async fn a_registry_that_hangs_or_breaks_off_is_tried_again(#[case] lie: Lie) {
-    let failure = refused(&lying(lie)).await;
+    let failure = refused_in(&lying(lie), hasty()).await;
     assert_eq!(failure.reason, None, "{failure}");
     assert!(failure.message.starts_with("[SERVICE_UNAVAILABLE] "), "{failure}");
 }
@@ -233,7 +237,9 @@ async fn a_token_opens_a_registry_and_is_asked_for_once() {
 #[tokio::test]
 async fn a_bundle_that_is_a_lie_makes_no_plan(#[case] lie: Lie, #[case] reason: Option<Reason>) {
     let home = lying(lie);
-    let registry = Registry::new(config(&home.host)).unwrap();
+    // What is too large needs its time on a busy machine, what never comes does not.
+    let times = if reason.is_none() { hasty() } else { Times::default() };
+    let registry = Registry::new(RegistryConfig { times, ..config(&home.host) }).unwrap();
     let failure = plan(&registry, "v1.1.2", Digest::of(b"bundle"), None).await.unwrap_err();
     assert_eq!(failure.reason, reason, "{failure}");
 }
@@ -264,7 +270,7 @@ async fn an_interrupted_run_goes_on_and_pushes_nothing_twice() {
     let digest = chart.digest();
     let source = Scripted::plain(move |asked| chart.honest(asked));
     let broken = lying(Lie::Blob(|| Answer::status("503 Service Unavailable")));
-    let failure = resolve(&server, &broken).await.unwrap_err();
+    let failure = resolve(&server, &broken, Times::default()).await.unwrap_err();
     assert_eq!(failure.reason, None, "{failure}");
     let chart = format!("oci://{}/upstream/gpu-operator", source.host);
     let sample = Sample::of(&server.host, "1.1.2").from(&chart, "", "v26.7.1+b.1").push().await;

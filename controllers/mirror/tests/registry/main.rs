@@ -24,18 +24,20 @@ fn registry(host: &str, auth: Option<&str>) -> Registry {
     Registry::new(RegistryConfig { auth, ..config(host) }).unwrap()
 }
 
-/// Of a registry on loopback, with all chart sources there too, and requests that give up soon.
+/// Of a registry on loopback, with all chart sources there too.
 fn config(host: &str) -> RegistryConfig {
     fixture::provider();
-    let times =
-        Times { connect: Duration::from_secs(5), silence: Duration::from_millis(400), whole: Duration::from_secs(2) };
     RegistryConfig {
         repository: format!("{host}/aicr"),
         plain_http: vec![host.to_owned()],
         sources: SourcesConfig { allowed_addresses: vec!["127.0.0.1".to_owned()], ..SourcesConfig::default() },
-        times,
         ..RegistryConfig::default()
     }
+}
+
+/// Requests that give up soon, for answers that never come.
+fn hasty() -> Times {
+    Times { connect: Duration::from_secs(5), silence: Duration::from_secs(1), whole: Duration::from_secs(3) }
 }
 
 fn login(host: &str, password: &str) -> String {
@@ -211,8 +213,10 @@ async fn an_outage_of_the_token_service_is_no_refusal() {
     let gone = fake::nobody();
     let challenge = format!("WWW-Authenticate: Bearer realm=\"http://{gone}/token\",service=\"r\"\r\n");
     let host = fake::answering("401 Unauthorized", &challenge).await;
-    let auth = login(&host, "hidden");
-    let failure = plan(&registry(&host, Some(&auth)), "v1.1.2", Digest::of(b""), None).await.unwrap_err();
+    let auth = DockerConfig::parse(login(&host, "hidden").as_bytes()).unwrap();
+    let plain_http = vec![host.clone(), gone];
+    let here = Registry::new(RegistryConfig { auth: Some(auth), plain_http, ..config(&host) }).unwrap();
+    let failure = plan(&here, "v1.1.2", Digest::of(b""), None).await.unwrap_err();
     assert_eq!(failure.reason, None, "{failure}");
     assert!(failure.message.starts_with("[SERVICE_UNAVAILABLE]"), "{failure}");
 }

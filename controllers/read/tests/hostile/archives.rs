@@ -115,17 +115,16 @@ fn the_bundle_and_the_chart_that_are_made_worse_are_good() {
 #[case::a_name_twice_otherwise("./001-gpu-operator//values.yaml", EntryType::Regular)]
 fn a_bundle_or_chart_with_a_hostile_entry_is_refused_whole(#[case] name: &str, #[case] kind: EntryType) {
     let content: &[u8] = if kind == EntryType::Regular { b"evil" } else { b"" };
-    for files in [summed(bundle()), chart()] {
+    let with = |files: &Files| {
         let mut entries: Vec<_> =
             files.iter().map(|(path, bytes)| (path.as_str(), EntryType::Regular, bytes.as_slice())).collect();
         entries.push((name, kind, content));
-        if files.contains_key("top/Chart.yaml") && name.ends_with("recipe.yaml") {
-            continue;
-        }
-        let archive = gzip(&raw_tar(&entries));
-        assert!(matches!(bundles::read(&archive), Err(ReadError::Damaged { .. })), "{name}");
-        assert!(matches!(charts::read(&archive), Err(ReadError::Damaged { .. })), "{name}");
-    }
+        gzip(&raw_tar(&entries))
+    };
+    let read = bundles::read(&with(&summed(bundle())));
+    assert!(matches!(read, Err(ReadError::Damaged { .. })), "{name}: {read:?}");
+    let read = charts::read(&with(&chart()));
+    assert!(matches!(read, Err(ReadError::Damaged { .. })), "{name}: {read:?}");
 }
 
 #[test]
@@ -174,13 +173,13 @@ fn a_bomb_costs_no_more_than_the_limit() {
     let used = allocation_counter::measure(|| {
         assert!(matches!(bundles::read(&bomb), Err(ReadError::TooLarge { .. })));
     });
-    // 16 MiB expanded, doubled while they grow.
-    assert!(used.bytes_max < 40 << 20, "{} bytes at once", used.bytes_max);
+    // 16 MiB expanded, and as much again for the buffer that they grow out of; a chart has 64 MiB.
+    assert!(used.bytes_max < 56 << 20, "{} bytes at once", used.bytes_max);
     let used = allocation_counter::measure(|| {
         assert!(matches!(charts::read(&bomb), Err(ReadError::TooLarge { .. })));
         assert!(matches!(charts::default_values(&bomb), Err(ReadError::TooLarge { .. })));
     });
-    assert!(used.bytes_max < 140 << 20, "{} bytes at once", used.bytes_max);
+    assert!(used.bytes_max < 208 << 20, "{} bytes at once", used.bytes_max);
     let noise = vec![0xa5; 100 << 20];
     let used = allocation_counter::measure(|| {
         assert!(matches!(bundles::read(&noise), Err(ReadError::TooLarge { .. })));

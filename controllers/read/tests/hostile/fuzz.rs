@@ -30,7 +30,7 @@ fn worse_documents_never_panic_nor_take_much_memory() {
         }
         // A corpus that is always or never taken tries nothing.
         let taken = seen.get(&Outcome::Taken).copied().unwrap_or_default();
-        assert!(taken > CASES / 50 && taken < CASES * 49 / 50, "{}: {seen:?}", reader.name);
+        assert!(taken > 20 && taken < CASES - 20, "{}: {seen:?}", reader.name);
     }
 }
 
