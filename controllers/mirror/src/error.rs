@@ -227,11 +227,19 @@ fn root(error: &(dyn Error + 'static)) -> String {
     if innermost.is::<reqwest::Error>() {
         return "the connection broke".to_owned();
     }
-    let within = innermost.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    if within.is_some_and(|cause| matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))) {
+    if is_distrust(innermost) {
         return format!("{innermost}; a private authority belongs into registry.caBundle or chartSources.caBundle");
     }
     innermost.to_string()
+}
+
+/// Whether a certificate was not taken; TLS errors are packed into IO errors, which do not give them as a source.
+fn is_distrust(error: &(dyn Error + 'static)) -> bool {
+    match (error.downcast_ref(), error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref)) {
+        (Some(rustls::Error::InvalidCertificate(_)), _) => true,
+        (_, Some(within)) => is_distrust(within),
+        (_, None) => false,
+    }
 }
 
 #[cfg(test)]

@@ -128,7 +128,9 @@ impl Findings {
             ("wrong", &self.wrong),
         ] {
             eprintln!("{title}:");
-            rows.iter().for_each(|row| eprintln!("  {row}"));
+            for row in rows {
+                eprintln!("  {row}");
+            }
         }
         if self.found.is_empty() {
             return Err(XtaskError::NothingToCompare);

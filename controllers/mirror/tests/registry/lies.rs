@@ -143,8 +143,12 @@ enum Lie {
 
 #[rstest]
 #[case::manifest_of_another_digest(Lie::Manifest(|| Answer::ok(b"{}")), "does not match its digest")]
-#[case::blob_of_another_digest(Lie::Blob(|| Answer::ok(b"x")), "does not match its digest")]
-#[case::empty_blob(Lie::Blob(|| Answer::ok(b"")), "does not match its digest")]
+#[case::blob_of_another_digest(
+    Lie::Blob(|| Answer::ok(vec![b'x'; Chart::good().archive.len()])),
+    "does not match its digest"
+)]
+#[case::blob_of_another_length(Lie::Blob(|| Answer::ok(b"x")), "it has 1 bytes, its manifest says")]
+#[case::empty_blob(Lie::Blob(|| Answer::ok(b"")), "it has 0 bytes, its manifest says")]
 #[case::endless_blob(Lie::Blob(|| Answer::Endless(String::new())), "longer than the")]
 #[case::blob_said_to_be_large(Lie::Blob(|| Answer::Endless("Content-Length: 104857600\r\n".into())), "longer than the")]
 #[case::digest_that_is_none(
