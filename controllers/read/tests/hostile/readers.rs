@@ -95,7 +95,7 @@ pub(crate) fn last_words(bytes: &[u8]) {
 #[test]
 fn b85_a_long_error_output_is_cut_between_characters_and_says_no_credentials() {
     for shift in 0..4 {
-        let long = "a".repeat(shift) + &"\u{1f600}https://user:hidden@r.example.com/ ".repeat(5_000);
+        let long = "a".repeat(shift) + &"\u{1f600}https://user:hidden@r.example.com/ ".repeat(6_000);
         assert!(long.len() > 200 << 10);
         for message in [
             format!("[cli] command failed: error=[INTERNAL] push {long} exitCode=8\n"),
