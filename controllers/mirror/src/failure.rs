@@ -35,9 +35,8 @@ impl MirrorFailure {
             MirrorError::Unavailable { .. } => Self::transient("SERVICE_UNAVAILABLE", &text),
             MirrorError::TooLarge { .. } => Self::stalled(Reason::ContentTooLarge, text),
             MirrorError::Conflict { .. } => Self::stalled(Reason::Conflict, text),
-            MirrorError::NotFound { .. } => Self::stalled(absent, text),
-            // Of our own registry only where it sends on to an address that is spoken to otherwise.
-            MirrorError::Forbidden { .. } => Self::stalled(absent, text),
+            // Our own registry is forbidden only where it sends on to an address that is.
+            MirrorError::NotFound { .. } | MirrorError::Forbidden { .. } => Self::stalled(absent, text),
             MirrorError::NoRepository { .. } => Self::stalled(Reason::NotFound, format!("[NOT_FOUND] {text}")),
             MirrorError::Damaged { .. } => Self::stalled(damaged, text),
             MirrorError::Repository(_) | MirrorError::Client(_) | MirrorError::Refused { .. } => {
@@ -153,7 +152,8 @@ mod tests {
     fn absence_and_damage_depend_on_whose_it_is() {
         let absent = MirrorError::NotFound { what: what() };
         let damaged = MirrorError::Damaged { what: what(), problem: "bad".into() };
-        for error in [&absent, &damaged] {
+        let forbidden = MirrorError::Forbidden { what: what(), refusal: "no".into() };
+        for error in [&absent, &damaged, &forbidden] {
             assert_eq!(MirrorFailure::of_bundle(error).reason, Some(Reason::AICRInternal));
             assert_eq!(MirrorFailure::of_source(error).reason, Some(Reason::ChartSourceUnsupported));
             assert_eq!(MirrorFailure::of_mirror(error).reason, None);
