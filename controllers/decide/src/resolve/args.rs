@@ -146,12 +146,13 @@ fn setting(value: &str) -> (&'static str, String) {
         return ("--set", value.to_owned());
     }
     let signed_exponent = ["e-", "e+", "E-", "E+"].iter().any(|mark| value.contains(mark));
-    let json = serde_json::from_str::<serde_json::Value>(value).ok();
-    match json {
-        Some(serde_json::Value::String(_)) => ("--set-json", value.to_owned()),
-        Some(serde_json::Value::Number(_)) if signed_exponent => ("--set-json", value.to_owned()),
-        _ if is_plain_text(value) => ("--set", value.to_owned()),
-        _ => ("--set-json", serde_json::Value::from(value).to_string()),
+    let json = serde_json::from_str::<serde_json::Value>(value);
+    if json.is_ok_and(|json| json.is_string() || json.is_number() && signed_exponent) {
+        ("--set-json", value.to_owned())
+    } else if is_plain_text(value) {
+        ("--set", value.to_owned())
+    } else {
+        ("--set-json", serde_json::Value::from(value).to_string())
     }
 }
 
