@@ -8,7 +8,7 @@ use aicr_decide::{
     resolve::{AicrInstall, Installation},
     seen::Settings,
 };
-use aicr_drive::{CertificateSettings, DriveSettings, jobs::JobSettings};
+use aicr_drive::{CertificateSettings, DriveSettings, SourcesConfig, jobs::JobSettings};
 use aicr_webhooks::{Approvers, Policy, Separation, service_account};
 use clap::{ArgAction, Parser, ValueEnum};
 use k8s_openapi::api::core::v1::Toleration;
@@ -104,6 +104,15 @@ pub(crate) struct Args {
     /// Registry that is spoken to over plain HTTP; may be repeated.
     #[arg(long, env = "AICR_OPERATOR_REGISTRY_PLAIN_HTTP", value_name = "HOST:PORT", value_delimiter = '\n')]
     registry_plain_http: Vec<String>,
+    /// Authorities of the registry's certificate beside the system's, in PEM.
+    #[arg(long, env = "AICR_OPERATOR_REGISTRY_CA_BUNDLE", value_name = "PEM", default_value = "")]
+    registry_ca_bundle: String,
+    /// Authorities of the certificates of chart sources beside the system's, in PEM.
+    #[arg(long, env = "AICR_OPERATOR_CHART_SOURCES_CA_BUNDLE", value_name = "PEM", default_value = "")]
+    chart_sources_ca_bundle: String,
+    /// A loopback, link-local or metadata address or network that a chart source may have all the same; may be repeated.
+    #[arg(long, env = "AICR_OPERATOR_CHART_SOURCES_ALLOWED_ADDRESS", value_name = "IP[/BITS]", value_delimiter = '\n')]
+    chart_sources_allowed_address: Vec<String>,
     /// Where /metrics, /healthz and /readyz are served.
     #[arg(long, env = "AICR_OPERATOR_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub(crate) metrics_address: SocketAddr,
@@ -262,6 +271,11 @@ impl Args {
                 validation_installed: self.validation_enabled,
             },
             install: self.installation(),
+            registry_ca_bundle: self.registry_ca_bundle.clone(),
+            chart_sources: SourcesConfig {
+                ca_bundle: self.chart_sources_ca_bundle.clone().into_bytes(),
+                allowed_addresses: self.chart_sources_allowed_address.clone(),
+            },
             jobs: self.jobs(),
             instance: variable("HOSTNAME").unwrap_or_else(|| "aicr-operator".to_owned()),
         }

@@ -83,6 +83,9 @@ timeoutSeconds: 5
 {{- if $v.validation.enabled }}{{ $flags = append $flags "--validation-enabled" }}{{ end -}}
 {{- with $v.registry.auth.staticSecretRef }}{{ $flags = append $flags (printf "--registry-static-secret=%s" .) }}{{ end -}}
 {{- range $v.registry.plainHTTP }}{{ $flags = append $flags (printf "--registry-plain-http=%s" .) }}{{ end -}}
+{{- with $v.registry.caBundle }}{{ $flags = append $flags (printf "--registry-ca-bundle=%s" .) }}{{ end -}}
+{{- with $v.chartSources.caBundle }}{{ $flags = append $flags (printf "--chart-sources-ca-bundle=%s" .) }}{{ end -}}
+{{- range $v.chartSources.allowedAddresses }}{{ $flags = append $flags (printf "--chart-sources-allowed-address=%s" .) }}{{ end -}}
 {{- if eq $v.certificates.provider "self" }}{{ $flags = append $flags (printf "--certificates-secret=%s-ca" (include "aicr-operator.webhookService" .)) }}
 {{- else }}{{ $flags = append $flags "--certificates-folder=/etc/aicr-operator/webhook" }}{{ end -}}
 {{- range $v.approvers.users }}{{ $flags = append $flags (printf "--approver-user=%s" .) }}{{ end -}}

@@ -137,8 +137,9 @@ impl Drive {
         let (mirror, worker) = mirror::mirror(&watches.changes);
         let write = Writer::new(client.clone(), &settings);
         let gather = Gatherer::new(client, Arc::clone(&watches), Arc::clone(&settings));
+        let resolver = Resolver::new(mirror, &settings);
         let hands = Hands { gather, write, settings };
-        Self { hands, resolver: Resolver::new(mirror), feeds, worker, ready: Readiness(watches) }
+        Self { hands, resolver, feeds, worker, ready: Readiness(watches) }
     }
 
     /// Whether every watch has delivered its first list.

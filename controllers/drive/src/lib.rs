@@ -20,6 +20,7 @@ mod settings;
 mod watch;
 mod write;
 
+pub use aicr_mirror::SourcesConfig;
 pub use certificates::{CertificateSettings, Certificates, Standing};
 pub use controller::{Drive, Driving, Readiness, Watching};
 pub use error::DriveError;

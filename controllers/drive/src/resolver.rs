@@ -18,6 +18,7 @@ use crate::{
     error::DriveError,
     gather::Access,
     mirror::{Mirror, Request},
+    settings::DriveSettings,
     watch::{Content, ResolvedEntry, Watches},
     write::snapshot_map,
 };
@@ -31,12 +32,21 @@ const ENTRIES: usize = 20;
 pub(crate) struct Resolver {
     mirror: Mirror,
     seen: MirrorSeen,
+    /// What of it never changes.
+    registry: RegistryConfig,
 }
 
 impl Resolver {
     /// A resolver that mirrors with this.
-    pub(crate) fn new(mirror: Mirror) -> Self {
-        Self { mirror, seen: MirrorSeen::None }
+    pub(crate) fn new(mirror: Mirror, settings: &DriveSettings) -> Self {
+        let registry = RegistryConfig {
+            repository: settings.install.repository.clone(),
+            plain_http: settings.install.plain_http.clone(),
+            ca_bundle: settings.registry_ca_bundle.clone().into_bytes(),
+            sources: settings.chart_sources.clone(),
+            ..RegistryConfig::default()
+        };
+        Self { mirror, seen: MirrorSeen::None, registry }
     }
 
     /// One reconcile.
@@ -110,7 +120,7 @@ impl Resolver {
             Some(Err(failure)) => self.seen = failed(&self.seen, plan.inputs, failure, pass.now),
             None => {
                 if let Access::Ready(auth) = access {
-                    self.mirror.start(request(&pass, plan, auth));
+                    self.mirror.start(request(&pass, plan, RegistryConfig { auth, ..self.registry.clone() }));
                 }
                 return Ok(Look::OnEvent);
             }
@@ -139,14 +149,9 @@ fn needs_registry(verdict: &Verdict) -> bool {
     }
 }
 
-fn request(pass: &Pass<'_>, plan: MirrorPlan, auth: Option<aicr_mirror::DockerConfig>) -> Request {
+fn request(pass: &Pass<'_>, plan: MirrorPlan, registry: RegistryConfig) -> Request {
     let world = pass.world;
     let active = world.active().and_then(|digest| world.plans.get(&digest));
-    let registry = RegistryConfig {
-        repository: world.install.repository.clone(),
-        plain_http: world.install.plain_http.clone(),
-        auth,
-    };
     Request {
         plan,
         active: active.map(|(_, stored): &(_, aicr_crds::plan::StoredPlan)| Plan::clone(&stored.plan)),

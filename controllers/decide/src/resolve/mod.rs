@@ -6,6 +6,8 @@ mod inputs;
 mod jobs;
 mod namespaces;
 mod next;
+#[cfg(test)]
+mod overrides_tests;
 pub mod snapshot;
 mod verdict;
 

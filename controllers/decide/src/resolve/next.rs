@@ -150,7 +150,8 @@ fn is_finished_render(job: &JobSeen) -> bool {
     succeeded && rendering
 }
 
-fn render(seen: &Seen<'_>, stored: &Stored, inputs: Digest, criteria: Criteria, now: Timestamp) -> Verdict {
+/// From a recipe to a bundle that is mirrored.
+pub(super) fn render(seen: &Seen<'_>, stored: &Stored, inputs: Digest, criteria: Criteria, now: Timestamp) -> Verdict {
     let input = input_label(inputs);
     let recipe = match stage(seen, Stage::Recipe, &input, now, |attempt| recipe_job(seen, stored, &input, attempt)) {
         Ok(job) => job,
@@ -162,20 +163,58 @@ fn render(seen: &Seen<'_>, stored: &Stored, inputs: Digest, criteria: Criteria, 
     if let Credentials::Unavailable(why) = &seen.credentials {
         return Verdict::Stall(Reason::RegistryCredentialsUnavailable, why.clone());
     }
-    let bundle = match stage(seen, Stage::Render, &input, now, |attempt| bundle_job(seen, recipe, &input, attempt)) {
-        Ok(job) => job,
-        Err(verdict) => return verdict,
+    let overrides = seen.runtime.spec.overrides.clone();
+    let base = if overrides.is_empty() {
+        None
+    } else {
+        match bundle(seen, Stage::Base, recipe, &input, now) {
+            Ok(digest) => Some(digest),
+            Err(verdict) => return refused(verdict, Stage::Base),
+        }
     };
-    let JobPhase::Succeeded { message, .. } = &bundle.phase else {
-        return Verdict::Wait("the bundle's digest is being read".to_owned(), None);
+    let bundle = match bundle(seen, Stage::Render, recipe, &input, now) {
+        Ok(digest) => digest,
+        // The render without overrides passed, so they are what AICR refuses.
+        Err(verdict) => return refused(verdict, if base.is_some() { Stage::Render } else { Stage::Base }),
     };
-    let Ok(digest) = message.trim().parse() else {
-        return Verdict::Stall(
-            Reason::AICRInternal,
-            format!("aicr render wrote no bundle digest: {}", crate::message::bounded(message, 200)),
-        );
+    mirror(seen, MirrorPlan { bundle, base, overrides, inputs, snapshot: stored.name.clone(), criteria }, now)
+}
+
+/// The digest of a rendered bundle, or what is due before it is known.
+fn bundle(seen: &Seen<'_>, of: Stage, recipe: &str, input: &str, now: Timestamp) -> Result<Digest, Verdict> {
+    let done = stage(seen, of, input, now, |attempt| bundle_job(seen, of, recipe, input, attempt))?;
+    let JobPhase::Succeeded { message, .. } = &done.phase else {
+        return Err(Verdict::Wait("the bundle's digest is being read".to_owned(), None));
     };
-    mirror(seen, MirrorPlan { bundle: digest, base: None, inputs, snapshot: stored.name.clone(), criteria }, now)
+    message.trim().parse().map_err(|_| {
+        let said = crate::message::bounded(message, 200);
+        Verdict::Stall(Reason::AICRInternal, format!("aicr {of} wrote no bundle digest: {said}"))
+    })
+}
+
+/// What a bundle command refuses by its exit code 2: the overrides that only `aicr render` has, or else selectors and
+/// tolerations where its words name them.
+fn refused(verdict: Verdict, stage: Stage) -> Verdict {
+    match verdict {
+        Verdict::Stall(Reason::AICRInvalidRequest, message) => {
+            let placement = ["node-selector", "node selector", "nodeSelector", "toleration"];
+            let reason = if stage == Stage::Render {
+                Reason::InvalidOverride
+            } else if placement.iter().any(|word| message.contains(word)) {
+                Reason::InvalidPlacement
+            } else {
+                Reason::AICRInvalidRequest
+            };
+            Verdict::Stall(reason, message)
+        }
+        other @ (Verdict::Run(_)
+        | Verdict::StoreSnapshot { .. }
+        | Verdict::Mirror(_)
+        | Verdict::DeleteJobs(_)
+        | Verdict::Resolved(_)
+        | Verdict::Wait(..)
+        | Verdict::Stall(..)) => other,
+    }
 }
 
 fn stage<'a>(
@@ -205,13 +244,14 @@ fn recipe_job(seen: &Seen<'_>, stored: &Stored, input: &str, attempt: u32) -> Jo
     }
 }
 
-fn bundle_job(seen: &Seen<'_>, recipe: &str, input: &str, attempt: u32) -> JobPlan {
+fn bundle_job(seen: &Seen<'_>, stage: Stage, recipe: &str, input: &str, attempt: u32) -> JobPlan {
+    let overrides = if stage == Stage::Base { &[] } else { seen.runtime.spec.overrides.as_slice() };
     JobPlan {
-        name: job_name(Stage::Render, input, attempt),
-        stage: Stage::Render,
+        name: job_name(stage, input, attempt),
+        stage,
         input: input.to_owned(),
         attempt,
-        args: args::bundle(&seen.runtime.spec, seen.install, &format!("render-{input}")),
+        args: args::bundle(&seen.runtime.spec, overrides, seen.install, &format!("{stage}-{input}")),
         inputs: [("recipe.yaml".to_owned(), recipe.to_owned())].into(),
         output: Output::Registry,
     }

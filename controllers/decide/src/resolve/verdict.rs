@@ -132,6 +132,8 @@ pub struct MirrorPlan {
     pub bundle: Digest,
     /// Of the base bundle, where there are overrides.
     pub base: Option<Digest>,
+    /// The overrides that were rendered.
+    pub overrides: Vec<aicr_crds::runtime::Override>,
     /// Hash of the inputs.
     pub inputs: Digest,
     /// Snapshot the inputs hold.
