@@ -76,6 +76,7 @@ timeoutSeconds: 5
       (printf "--certificates-provider=%s" $v.certificates.provider)
       (printf "--log-level=%s" $v.logLevel)
       (printf "--log-format=%s" $v.logFormat) -}}
+{{- if eq $v.registry.provider "aws" }}{{ $flags = append $flags (printf "--registry-repo-creds-secret=%s" $v.registry.auth.repoCredsSecret) }}{{ end -}}
 {{- range $key, $value := $v.aicr.jobs.nodeSelector }}{{ $flags = append $flags (printf "--jobs-node-selector=%s=%s" $key $value) }}{{ end -}}
 {{- range $v.aicr.jobs.tolerations }}{{ $flags = append $flags (printf "--jobs-toleration=%s" (toRawJson .)) }}{{ end -}}
 {{- with $v.aicr.snapshot.requests }}{{ $flags = append $flags (printf "--snapshot-requests=%s" (include "aicr-operator.amounts" .)) }}{{ end -}}

@@ -3,7 +3,7 @@
 use aicr_decide::{resolve::Installation, seen::Settings};
 use aicr_mirror::SourcesConfig;
 
-use crate::jobs::JobSettings;
+use crate::{credentials::TokenSettings, jobs::JobSettings};
 
 /// Everything that flags decide, for as long as the process lives.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct DriveSettings {
     pub chart_sources: SourcesConfig,
     /// How AICR Jobs look, where they run, and which Secret holds the registry's credentials.
     pub jobs: JobSettings,
+    /// How the registry's tokens are fetched and kept; `None` where the administrator supplies the Secrets.
+    pub tokens: Option<TokenSettings>,
     /// Who writes, as Events name it: the pod; cut at 128 characters.
     pub instance: String,
 }

@@ -73,6 +73,7 @@ pub(super) fn snapshot(spec: &ClusterRuntimeSpec, install: &Installation, job: &
         .flag("--namespace", &install.discovery_namespace)
         .flag("--image", &install.aicr.image)
         .flag("--service-account-name", &install.agent_service_account)
+        .flag("--job-name", super::agents::prefix(job).unwrap_or_else(|| job.to_owned()))
         .selector("--node-selector", &accelerated.node_selector)
         .flag("--timeout", "5m")
         .optional("--os", spec.criteria.os.map(Os::as_str))

@@ -68,12 +68,13 @@ fn next(overrides: &[&str], jobs: Vec<JobSeen>) -> Verdict {
         groups: Groups::default(),
         snapshots: vec![],
         jobs: [vec![recipe], jobs].concat(),
+        records: vec![],
         plans: vec![],
         gpu_operator: None,
         credentials: Credentials::Ready,
         mirror: MirrorSeen::None,
     };
-    render(&seen, &stored, Digest::of(b"inputs"), Criteria::default(), NOW)
+    render(&seen, &stored, Digest::of(b"inputs"), Criteria::default(), NOW).unwrap_or_else(|verdict| *verdict)
 }
 
 fn run(verdict: Verdict) -> (Stage, Vec<String>) {

@@ -6,12 +6,13 @@ use aicr_crds::{Digest, keys::label};
 use aicr_decide::resolve::{JobPlan, Output, Stage};
 use jiff::{Timestamp, tz::TimeZone};
 use k8s_openapi::{
+    ByteString,
     api::{
         batch::v1::{Job, JobSpec},
         core::v1::{
             Capabilities, ConfigMap, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath,
-            PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecretVolumeSource,
-            SecurityContext, Volume, VolumeMount,
+            PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, Secret,
+            SecretVolumeSource, SecurityContext, Volume, VolumeMount,
         },
     },
     apimachinery::pkg::{
@@ -20,7 +21,7 @@ use k8s_openapi::{
     },
 };
 
-use super::JobSettings;
+use super::{JobSettings, RegistrySecret};
 
 /// The one container.
 pub const CONTAINER: &str = "aicr";
@@ -32,6 +33,8 @@ const USER: i64 = 65_532;
 const IN: &str = "/in";
 /// Where the docker configuration is mounted.
 const DOCKER: &str = "/docker";
+/// Key of a docker config Secret.
+pub(crate) const DOCKER_KEY: &str = ".dockerconfigjson";
 /// Working directory and the one writable folder: a bundle's digest depends on the path, so it is always the same.
 const WORK: &str = "/tmp";
 
@@ -80,6 +83,24 @@ pub fn output(plan: &JobPlan, settings: &JobSettings, job_uid: &str) -> Option<C
             Some(ConfigMap { metadata: owned(plan, settings, plan.name.clone(), job_uid), ..ConfigMap::default() })
         }
     }
+}
+
+/// The Secret with the registry's credentials of the moment, where the run has one of its own; owned by the Job.
+pub fn secret(plan: &JobPlan, settings: &JobSettings, job_uid: &str, docker_config: &[u8]) -> Option<Secret> {
+    match (plan.output, &settings.registry_secret) {
+        (Output::ConfigMap, _) | (Output::Registry, RegistrySecret::Anonymous | RegistrySecret::Kept(_)) => None,
+        (Output::Registry, RegistrySecret::OfTheRun) => Some(Secret {
+            metadata: owned(plan, settings, secret_name(plan), job_uid),
+            type_: Some("kubernetes.io/dockerconfigjson".to_owned()),
+            data: Some([(DOCKER_KEY.to_owned(), ByteString(docker_config.to_vec()))].into()),
+            immutable: Some(true),
+            ..Secret::default()
+        }),
+    }
+}
+
+fn secret_name(plan: &JobPlan) -> String {
+    format!("{}-registry", plan.name)
 }
 
 /// `YYYYMMDD-HHMMSS-<16 hex>`, as AICR writes its own: the time in UTC, and a hash of Job and time.
@@ -189,10 +210,11 @@ fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -
 /// Memory that one run may take.
 pub(super) const MEMORY_LIMIT: &str = "256Mi";
 
-fn registry_secret<'a>(plan: &JobPlan, settings: &'a JobSettings) -> Option<&'a str> {
-    match plan.output {
-        Output::Registry => settings.registry_secret.as_deref(),
-        Output::ConfigMap => None,
+fn registry_secret(plan: &JobPlan, settings: &JobSettings) -> Option<String> {
+    match (plan.output, &settings.registry_secret) {
+        (Output::ConfigMap, _) | (Output::Registry, RegistrySecret::Anonymous) => None,
+        (Output::Registry, RegistrySecret::Kept(name)) => Some(name.clone()),
+        (Output::Registry, RegistrySecret::OfTheRun) => Some(secret_name(plan)),
     }
 }
 
@@ -212,12 +234,9 @@ fn mounted(plan: &JobPlan, settings: &JobSettings) -> Vec<(Volume, VolumeMount)>
         all.push((Volume { config_map: Some(source), ..volume("in") }, mount("in", IN, Some(true))));
     }
     if let Some(secret) = registry_secret(plan, settings) {
-        let item = KeyToPath { key: ".dockerconfigjson".to_owned(), path: "config.json".to_owned(), mode: None };
-        let source = SecretVolumeSource {
-            secret_name: Some(secret.to_owned()),
-            items: Some(vec![item]),
-            ..SecretVolumeSource::default()
-        };
+        let item = KeyToPath { key: DOCKER_KEY.to_owned(), path: "config.json".to_owned(), mode: None };
+        let source =
+            SecretVolumeSource { secret_name: Some(secret), items: Some(vec![item]), ..SecretVolumeSource::default() };
         all.push((Volume { secret: Some(source), ..volume("docker") }, mount("docker", DOCKER, Some(true))));
     }
     all
@@ -236,7 +255,7 @@ mod tests {
             validation_namespace: "aicr-validation".into(),
             jobs_service_account: "aicr-jobs".into(),
             snapshot_service_account: "aicr-snapshot-launcher".into(),
-            registry_secret: Some("registry".into()),
+            registry_secret: RegistrySecret::Kept("registry".into()),
             ..JobSettings::default()
         }
     }
@@ -330,11 +349,26 @@ mod tests {
         let recipe = of(Stage::Recipe, &settings());
         assert_eq!(recipe["automountServiceAccountToken"], true);
         assert_eq!((&recipe["containers"][0]["env"], recipe["volumes"].as_array().unwrap().len()), (&Value::Null, 2));
-        let anonymous = of(Stage::Render, &JobSettings { registry_secret: None, ..settings() });
+        let anonymous = of(Stage::Render, &JobSettings { registry_secret: RegistrySecret::Anonymous, ..settings() });
         assert_eq!(
             (&anonymous["containers"][0]["env"], anonymous["volumes"].as_array().unwrap().len()),
             (&Value::Null, 2)
         );
+    }
+
+    #[test]
+    fn a_run_with_a_token_of_the_moment_has_a_secret_of_its_own_that_goes_with_the_job() {
+        let settings = JobSettings { registry_secret: RegistrySecret::OfTheRun, ..settings() };
+        let plan = plan(Stage::Render);
+        let made = secret(&plan, &settings, "job-uid", b"{}").unwrap();
+        assert_eq!(made.metadata.name.as_deref(), Some("aicr-render-0123456789ab-2-registry"));
+        assert_eq!(made.metadata.namespace.as_deref(), Some("aicr-jobs"));
+        assert_eq!(made.metadata.owner_references.as_ref().unwrap()[0].uid, "job-uid");
+        assert_eq!(made.data.unwrap()[DOCKER_KEY].0, b"{}");
+        let volumes = self::made(Stage::Render, &settings)["spec"]["template"]["spec"]["volumes"].take();
+        assert_eq!(volumes[2]["secret"]["secretName"], "aicr-render-0123456789ab-2-registry");
+        assert!(secret(&self::plan(Stage::Recipe), &settings, "u", b"{}").is_none());
+        assert!(secret(&plan, &self::settings(), "u", b"{}").is_none());
     }
 
     #[test]
