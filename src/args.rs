@@ -361,6 +361,7 @@ impl Args {
             jobs_service_account: self.jobs_service_account.clone(),
             snapshot_service_account: self.snapshot_service_account.clone(),
             registry_secret: self.registry_secret(),
+            registry_ca_bundle: self.registry_ca_bundle.clone(),
             node_selector: self.jobs_node_selector.iter().cloned().collect(),
             tolerations: self.jobs_toleration.clone(),
         }

@@ -37,6 +37,9 @@ pub struct JobSettings {
     pub snapshot_service_account: String,
     /// Where a run that pushes has the registry's credentials from.
     pub registry_secret: RegistrySecret,
+    /// Authorities of the registry's certificate that a run which pushes trusts beside the system's, in PEM; may be
+    /// empty.
+    pub registry_ca_bundle: String,
     /// Node selector of every Job.
     pub node_selector: BTreeMap<String, String>,
     /// Tolerations of every Job.

@@ -35,6 +35,10 @@ const IN: &str = "/in";
 const DOCKER: &str = "/docker";
 /// Key of a docker config Secret.
 pub(crate) const DOCKER_KEY: &str = ".dockerconfigjson";
+/// Where the registry's authorities are mounted.
+const AUTHORITIES: &str = "/authorities";
+/// Key of the registry's authorities in the inputs' ConfigMap.
+const AUTHORITIES_KEY: &str = "registry-authorities.pem";
 /// Working directory and the one writable folder: a bundle's digest depends on the path, so it is always the same.
 const WORK: &str = "/tmp";
 
@@ -68,10 +72,13 @@ pub fn job(plan: &JobPlan, settings: &JobSettings, now: Timestamp) -> Job {
 
 /// The ConfigMap with the documents of a run, where it has any; owned by the Job.
 pub fn inputs(plan: &JobPlan, settings: &JobSettings, job_uid: &str) -> Option<ConfigMap> {
-    if plan.inputs.is_empty() {
+    let authorities = registry_authorities(plan, settings);
+    if plan.inputs.is_empty() && authorities.is_none() {
         return None;
     }
-    let data = Some(plan.inputs.clone());
+    let mut data = plan.inputs.clone();
+    data.extend(authorities.map(|pem| (AUTHORITIES_KEY.to_owned(), pem.to_owned())));
+    let data = Some(data);
     Some(ConfigMap { metadata: owned(plan, settings, inputs_name(plan), job_uid), data, ..ConfigMap::default() })
 }
 
@@ -175,11 +182,12 @@ fn calls_api(stage: Stage) -> bool {
 }
 
 fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -> Container {
-    let docker = registry_secret(plan, settings).map(|_| EnvVar {
-        name: "DOCKER_CONFIG".to_owned(),
-        value: Some(DOCKER.to_owned()),
-        value_from: None,
-    });
+    let variable = |name: &str, value: String| EnvVar { name: name.to_owned(), value: Some(value), value_from: None };
+    let docker = registry_secret(plan, settings).map(|_| variable("DOCKER_CONFIG", DOCKER.to_owned()));
+    // Go reads the system's file of authorities in any case, and these folders beside it.
+    let authorities =
+        registry_authorities(plan, settings).map(|_| variable("SSL_CERT_DIR", format!("/etc/ssl/certs:{AUTHORITIES}")));
+    let env: Vec<EnvVar> = docker.into_iter().chain(authorities).collect();
     let quantity = |rows: &[(&str, &str)]| -> BTreeMap<String, Quantity> {
         rows.iter().map(|(name, amount)| ((*name).to_owned(), Quantity((*amount).to_owned()))).collect()
     };
@@ -189,7 +197,7 @@ fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -
         command: Some(vec!["aicr".to_owned()]),
         args: Some(plan.args.clone()),
         working_dir: Some(WORK.to_owned()),
-        env: docker.map(|variable| vec![variable]),
+        env: Some(env).filter(|env| !env.is_empty()),
         volume_mounts: Some(mounts),
         resources: Some(ResourceRequirements {
             requests: Some(quantity(&[("cpu", "10m"), ("memory", "64Mi")])),
@@ -218,6 +226,14 @@ fn registry_secret(plan: &JobPlan, settings: &JobSettings) -> Option<String> {
     }
 }
 
+/// The registry's own authorities, where the run speaks to it and there are any.
+fn registry_authorities<'a>(plan: &JobPlan, settings: &'a JobSettings) -> Option<&'a str> {
+    match plan.output {
+        Output::ConfigMap => None,
+        Output::Registry => Some(settings.registry_ca_bundle.as_str()).filter(|pem| !pem.is_empty()),
+    }
+}
+
 /// Every volume with its mount.
 fn mounted(plan: &JobPlan, settings: &JobSettings) -> Vec<(Volume, VolumeMount)> {
     let mount = |name: &str, path: &str, read_only: Option<bool>| VolumeMount {
@@ -232,6 +248,17 @@ fn mounted(plan: &JobPlan, settings: &JobSettings) -> Vec<(Volume, VolumeMount)>
     if !plan.inputs.is_empty() {
         let source = ConfigMapVolumeSource { name: inputs_name(plan), ..ConfigMapVolumeSource::default() };
         all.push((Volume { config_map: Some(source), ..volume("in") }, mount("in", IN, Some(true))));
+    }
+    if registry_authorities(plan, settings).is_some() {
+        let item =
+            KeyToPath { key: AUTHORITIES_KEY.to_owned(), path: AUTHORITIES_KEY.to_owned(), ..KeyToPath::default() };
+        let source = ConfigMapVolumeSource {
+            name: inputs_name(plan),
+            items: Some(vec![item]),
+            ..ConfigMapVolumeSource::default()
+        };
+        let volume = Volume { config_map: Some(source), ..volume("authorities") };
+        all.push((volume, mount("authorities", AUTHORITIES, Some(true))));
     }
     if let Some(secret) = registry_secret(plan, settings) {
         let item = KeyToPath { key: DOCKER_KEY.to_owned(), path: "config.json".to_owned(), mode: None };
@@ -354,6 +381,25 @@ mod tests {
             (&anonymous["containers"][0]["env"], anonymous["volumes"].as_array().unwrap().len()),
             (&Value::Null, 2)
         );
+    }
+
+    #[test]
+    fn a_run_that_pushes_trusts_the_registry_s_authority_beside_the_system_s() {
+        let settings = JobSettings { registry_ca_bundle: "PEM".into(), ..settings() };
+        let pod = made(Stage::Render, &settings)["spec"]["template"]["spec"].take();
+        let container = &pod["containers"][0];
+        assert_eq!(container["env"][1], json!({"name": "SSL_CERT_DIR", "value": "/etc/ssl/certs:/authorities"}));
+        let mount = json!({"name": "authorities", "mountPath": "/authorities", "readOnly": true});
+        assert!(container["volumeMounts"].as_array().unwrap().contains(&mount), "{container}");
+        let item = json!({"key": "registry-authorities.pem", "path": "registry-authorities.pem"});
+        let source = json!({"name": "aicr-render-0123456789ab-2-in", "items": [item]});
+        let volumes = pod["volumes"].as_array().unwrap();
+        assert!(volumes.iter().any(|volume| volume["configMap"] == source), "{pod}");
+        let map = inputs(&plan(Stage::Render), &settings, "uid").unwrap().data.unwrap();
+        assert_eq!(map["registry-authorities.pem"], "PEM");
+        assert_eq!(inputs(&plan(Stage::Recipe), &settings, "uid").unwrap().data, Some(plan(Stage::Recipe).inputs));
+        assert!(!made(Stage::Recipe, &settings).to_string().contains("authorities"));
+        assert!(!made(Stage::Render, &self::settings()).to_string().contains("SSL_CERT_DIR"));
     }
 
     #[test]

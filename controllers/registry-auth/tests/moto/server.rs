@@ -10,8 +10,8 @@ use std::{
 
 use crate::BOUND;
 
-/// What is installed.
-const MOTO: &str = "moto[server]==5.2.1";
+/// What is installed: every package with its version.
+const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/parts/moto/requirements.txt");
 
 /// A running moto; it ends with this value.
 pub(crate) struct Moto {
@@ -64,7 +64,8 @@ fn environment() -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("moto-env"), PathBuf::from);
     if !folder.join("bin/moto_server").is_file() {
         run(Command::new("python3").args(["-m", "venv"]).arg(&folder));
-        run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check", MOTO]));
+        let mut pip = Command::new(folder.join("bin/pip"));
+        run(pip.args(["install", "--quiet", "--disable-pip-version-check", "--requirement", PINS]));
     }
     folder
 }
