@@ -1,6 +1,6 @@
 //! Every flag, with its variable and default; the chart's values become these.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use aicr_certs::{LeafLife, NotALabel, ServiceNames};
 use aicr_crds::application::Engine;
@@ -8,7 +8,11 @@ use aicr_decide::{
     resolve::{AicrInstall, Installation},
     seen::Settings,
 };
-use aicr_drive::{CertificateSettings, DriveSettings, jobs::JobSettings};
+use aicr_drive::{
+    CertificateSettings, DriveSettings, SourcesConfig, TokenSettings,
+    jobs::{JobSettings, RegistrySecret},
+};
+use aicr_registry_auth::Ecr;
 use aicr_webhooks::{Approvers, Policy, Separation, service_account};
 use clap::{ArgAction, Parser, ValueEnum};
 use k8s_openapi::api::core::v1::Toleration;
@@ -88,7 +92,7 @@ pub(crate) struct Args {
     engine_project: String,
     /// Where registry credentials come from.
     #[arg(long, env = "AICR_OPERATOR_REGISTRY_PROVIDER", value_enum, default_value_t = Provider::Static)]
-    pub(crate) registry_provider: Provider,
+    registry_provider: Provider,
     /// Where charts, wrappers and bundles are pushed; without scheme.
     #[arg(
         long,
@@ -101,9 +105,26 @@ pub(crate) struct Args {
     /// anonymously.
     #[arg(long, env = "AICR_OPERATOR_REGISTRY_STATIC_SECRET", value_name = "NAME")]
     registry_static_secret: Option<String>,
+    /// Argo CD's repo-creds Secret in its namespace, which the operator fills with ECR tokens; with the provider aws.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_REGISTRY_REPO_CREDS_SECRET",
+        value_name = "NAME",
+        default_value = "aicr-registry"
+    )]
+    registry_repo_creds_secret: String,
     /// Registry that is spoken to over plain HTTP; may be repeated.
     #[arg(long, env = "AICR_OPERATOR_REGISTRY_PLAIN_HTTP", value_name = "HOST:PORT", value_delimiter = '\n')]
     registry_plain_http: Vec<String>,
+    /// Authorities of the registry's certificate beside the system's, in PEM.
+    #[arg(long, env = "AICR_OPERATOR_REGISTRY_CA_BUNDLE", value_name = "PEM", default_value = "")]
+    registry_ca_bundle: String,
+    /// Authorities of the certificates of chart sources beside the system's, in PEM.
+    #[arg(long, env = "AICR_OPERATOR_CHART_SOURCES_CA_BUNDLE", value_name = "PEM", default_value = "")]
+    chart_sources_ca_bundle: String,
+    /// A loopback, link-local or metadata address or network that a chart source may have all the same; may be repeated.
+    #[arg(long, env = "AICR_OPERATOR_CHART_SOURCES_ALLOWED_ADDRESS", value_name = "IP[/BITS]", value_delimiter = '\n')]
+    chart_sources_allowed_address: Vec<String>,
     /// Where /metrics, /healthz and /readyz are served.
     #[arg(long, env = "AICR_OPERATOR_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub(crate) metrics_address: SocketAddr,
@@ -171,7 +192,7 @@ pub(crate) struct Args {
 
 /// Where registry credentials come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Provider {
+enum Provider {
     /// The administrator supplies the Secrets.
     Static,
     /// ECR tokens.
@@ -262,7 +283,13 @@ impl Args {
                 validation_installed: self.validation_enabled,
             },
             install: self.installation(),
+            registry_ca_bundle: self.registry_ca_bundle.clone(),
+            chart_sources: SourcesConfig {
+                ca_bundle: self.chart_sources_ca_bundle.clone().into_bytes(),
+                allowed_addresses: self.chart_sources_allowed_address.clone(),
+            },
             jobs: self.jobs(),
+            tokens: self.tokens(),
             instance: variable("HOSTNAME").unwrap_or_else(|| "aicr-operator".to_owned()),
         }
     }
@@ -306,6 +333,25 @@ impl Args {
         }
     }
 
+    fn tokens(&self) -> Option<TokenSettings> {
+        match self.registry_provider {
+            Provider::Static => None,
+            Provider::Aws => Some(TokenSettings {
+                secret: self.registry_repo_creds_secret.clone(),
+                mint: Arc::new(Ecr::of(&self.registry_repository)),
+            }),
+        }
+    }
+
+    fn registry_secret(&self) -> RegistrySecret {
+        match self.registry_provider {
+            Provider::Aws => RegistrySecret::OfTheRun,
+            Provider::Static => {
+                some(self.registry_static_secret.as_ref()).map_or(RegistrySecret::Anonymous, RegistrySecret::Kept)
+            }
+        }
+    }
+
     fn jobs(&self) -> JobSettings {
         JobSettings {
             image: self.aicr_image.clone(),
@@ -314,7 +360,8 @@ impl Args {
             validation_namespace: self.validation_namespace.clone(),
             jobs_service_account: self.jobs_service_account.clone(),
             snapshot_service_account: self.snapshot_service_account.clone(),
-            registry_secret: some(self.registry_static_secret.as_ref()),
+            registry_secret: self.registry_secret(),
+            registry_ca_bundle: self.registry_ca_bundle.clone(),
             node_selector: self.jobs_node_selector.iter().cloned().collect(),
             tolerations: self.jobs_toleration.clone(),
         }
@@ -360,6 +407,16 @@ mod tests {
             assert!(repository(refused).is_err(), "{refused}");
         }
         assert!(repository("r:5000/a/b").is_ok());
+    }
+
+    #[test]
+    fn with_ecr_the_operator_keeps_the_token_and_each_run_has_a_secret_of_its_own() {
+        let settings = parse(&["--registry-provider=aws"]).unwrap().settings();
+        assert_eq!(settings.tokens.map(|tokens| tokens.secret).as_deref(), Some("aicr-registry"));
+        assert_eq!(settings.jobs.registry_secret, RegistrySecret::OfTheRun);
+        let settings = parse(&["--registry-static-secret=pull"]).unwrap().settings();
+        assert!(settings.tokens.is_none());
+        assert_eq!(settings.jobs.registry_secret, RegistrySecret::Kept("pull".to_owned()));
     }
 
     #[test]

@@ -12,22 +12,12 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::{
-    args::{Args, Provider},
-    run::RunError,
-};
+use crate::{args::Args, run::RunError};
 
 /// Worker threads: what the operator does is waiting.
 const THREADS: usize = 2;
 fn main() -> ExitCode {
     let args = Args::parse();
-    match args.registry_provider {
-        Provider::Static => {}
-        Provider::Aws => {
-            eprintln!("--registry-provider aws is not supported by this version; use static and supply the Secrets");
-            return ExitCode::from(2);
-        }
-    }
     telemetry::install(args.log_level, args.log_format);
     match start(&args) {
         Ok(()) => ExitCode::SUCCESS,

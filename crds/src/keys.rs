@@ -9,7 +9,7 @@ pub mod label {
     pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
     /// The value of [`MANAGED_BY`] on our objects.
     pub const MANAGED_BY_VALUE: &str = "aicr-operator";
-    /// What a ConfigMap in the operator namespace is: `plan`, `snapshot` or `assessment`.
+    /// What a ConfigMap in the operator namespace is: `plan`, `snapshot`, `assessment` or `runs`.
     pub const ROLE: &str = "operator.aicr.run/role";
     /// Schema of a plan ConfigMap.
     pub const SCHEMA_VERSION: &str = "operator.aicr.run/schema-version";
@@ -108,4 +108,6 @@ pub mod role {
     pub const SNAPSHOT: &str = "snapshot";
     /// An upgrade-check report.
     pub const ASSESSMENT: &str = "assessment";
+    /// What is remembered of failed AICR runs.
+    pub const RUNS: &str = "runs";
 }

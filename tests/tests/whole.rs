@@ -13,6 +13,8 @@ mod first;
 mod install;
 #[path = "whole/parcel.rs"]
 mod parcel;
+#[path = "whole/resolution.rs"]
+mod resolution;
 #[path = "whole/upgrades.rs"]
 mod upgrades;
 
@@ -49,8 +51,13 @@ fn main() -> ExitCode {
                 a_second_lab_is_refused_and_named,
                 output_that_is_no_recipe_is_named,
                 a_chart_source_that_does_not_answer_is_named,
-                a_registry_that_is_not_there_is_named,
-                validation_that_is_required_and_not_installed_stalls;
+                a_registry_that_is_not_there_is_named;
+            resolution:
+                a_registry_that_goes_and_comes_back_is_waited_for_and_given_nothing_twice,
+                a_stage_that_always_fails_has_three_runs_whatever_is_lost,
+                a_new_snapshot_gives_three_more_and_another_image_goes_on,
+                the_same_inputs_on_the_other_replica_are_the_same_plan;
+            bad_input: validation_that_is_required_and_not_installed_stalls;
             first:
                 inputs_become_a_plan_and_a_rollout_that_waits,
                 the_report_of_a_waiting_rollout_reads_as_the_page;

@@ -1,7 +1,7 @@
 //! Why a command of the workspace failed.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aicr_lab::LabError;
 use aicr_lab::command::CommandError;
@@ -34,11 +34,21 @@ pub(crate) enum XtaskError {
         #[source]
         source: std::io::Error,
     },
+    #[error("read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error(
         "{} line {line} is not what the chart renders (UPDATE_GOLDEN=1 cargo xtask chart writes it)\n  file:  {agreed}\n  chart: {rendered}",
         path.display()
     )]
     Differs { path: PathBuf, line: usize, agreed: String, rendered: String },
+    #[error("there is no AICR output in that folder")]
+    NothingToCompare,
+    #[error("{wrong} findings are wrong")]
+    Compared { wrong: usize },
     #[error(transparent)]
     Wait(#[from] aicr_lab::wait::WaitError),
     #[error("failed: {}", stages.join(", "))]
@@ -46,6 +56,11 @@ pub(crate) enum XtaskError {
 }
 
 impl XtaskError {
+    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Read { path, source }
+    }
+
     pub(crate) fn command(act: &'static str) -> impl FnOnce(CommandError) -> Self {
         move |source| Self::Command { act, source }
     }

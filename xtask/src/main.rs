@@ -1,13 +1,14 @@
-//! The workspace's own commands: parts, up, down, test, demo, images, crds, chart.
+//! The workspace's own commands: parts, up, down, test, demo, images, compare-real, crds, chart.
 
 mod binaries;
 mod chart;
+mod compare;
 mod demo;
 mod error;
 mod setup;
 mod test;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use aicr_lab::{Lab, Options, interrupt};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -54,6 +55,11 @@ enum Command {
     },
     /// Build the operator's and the stand-in's images and push them to the registry that is up.
     Images,
+    /// Read real AICR output with the operator's own code, and say what was found and what could not be checked.
+    CompareReal {
+        /// A folder with snapshots, recipes and bundles.
+        folder: PathBuf,
+    },
     /// Write the generated files (CRDs, tables).
     Crds {
         /// Change nothing; fail when a file differs from the types.
@@ -91,6 +97,7 @@ fn run(command: &Command) -> Result<(), XtaskError> {
         Command::Test { floor } => test::run(*floor),
         Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
         Command::Images => images(&Lab::attach()?),
+        Command::CompareReal { folder } => compare::run(folder),
         Command::Crds { check } => {
             binaries::build()?;
             binaries::crds(if *check { binaries::Crds::Check } else { binaries::Crds::Write })

@@ -1,7 +1,11 @@
 //! Everything CI runs, in order of price, with the time of each stage.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
+use std::{fs, io};
+
+use aicr_crds::Digest;
 
 use aicr_lab::parts::Parts;
 use aicr_lab::{command, interrupt, parts_cache, preflight, workspace};
@@ -34,7 +38,7 @@ struct Stage {
 const BUILD: &str = "binaries and tests";
 
 /// The list, cheapest first. To add a stage, add a row.
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage { name: "fmt", floor: Floor::Unit, run: fmt },
     Stage { name: "clippy", floor: Floor::Unit, run: clippy },
     Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
@@ -43,6 +47,7 @@ const STAGES: [Stage; 10] = [
     Stage { name: BUILD, floor: Floor::Unit, run: build },
     Stage { name: "generated files", floor: Floor::Unit, run: generated },
     Stage { name: "unit tests", floor: Floor::Unit, run: unit },
+    Stage { name: "registry tokens", floor: Floor::Unit, run: tokens },
     Stage { name: "API floor", floor: Floor::Api, run: api },
     Stage { name: "whole floor", floor: Floor::Whole, run: whole },
 ];
@@ -146,6 +151,39 @@ fn rooms(_: &Parts) -> Result<(), XtaskError> {
 fn unit(_: &Parts) -> Result<(), XtaskError> {
     let mut cargo = binaries::cargo(&["test", "--workspace"]);
     command::shown(&mut cargo).map_err(XtaskError::command("unit tests"))
+}
+
+/// The tests of registry tokens against moto, which plays ECR: by name, since they need what plain unit tests do not.
+fn tokens(_: &Parts) -> Result<(), XtaskError> {
+    let environment = moto()?;
+    let mut cargo = binaries::cargo(&["test", "-p", "aicr-registry-auth", "--test", "moto"]);
+    cargo.args(["--", "--ignored", "--skip", "as_a_child", "--test-threads=1"]);
+    cargo.env("AICR_MOTO_ENV", environment);
+    command::shown(&mut cargo).map_err(XtaskError::command("tests of registry tokens"))
+}
+
+/// The Python environment with moto in the parts cache, named after its pins; one that was cut is made anew.
+fn moto() -> Result<PathBuf, XtaskError> {
+    let pins = workspace().join("tests/parts/moto/requirements.txt");
+    let key = Digest::of(&fs::read(&pins).map_err(XtaskError::read(&pins))?).short();
+    let folder = parts_cache().join(format!("moto-{key}"));
+    let complete = folder.join("complete");
+    if complete.is_file() {
+        return Ok(folder);
+    }
+    let write = |path: PathBuf| move |source: io::Error| XtaskError::Write { path, source };
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(write(folder)(error)),
+        Err(_) | Ok(()) => {}
+    }
+    let act = XtaskError::command("install moto");
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv"]).arg(&folder);
+    let mut pip = Command::new(folder.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(&pins);
+    command::shown(&mut venv).and_then(|()| command::shown(&mut pip)).map_err(act)?;
+    fs::write(&complete, key).map_err(write(complete.clone()))?;
+    Ok(folder)
 }
 
 fn build(_: &Parts) -> Result<(), XtaskError> {

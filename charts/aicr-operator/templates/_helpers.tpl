@@ -76,6 +76,7 @@ timeoutSeconds: 5
       (printf "--certificates-provider=%s" $v.certificates.provider)
       (printf "--log-level=%s" $v.logLevel)
       (printf "--log-format=%s" $v.logFormat) -}}
+{{- if eq $v.registry.provider "aws" }}{{ $flags = append $flags (printf "--registry-repo-creds-secret=%s" $v.registry.auth.repoCredsSecret) }}{{ end -}}
 {{- range $key, $value := $v.aicr.jobs.nodeSelector }}{{ $flags = append $flags (printf "--jobs-node-selector=%s=%s" $key $value) }}{{ end -}}
 {{- range $v.aicr.jobs.tolerations }}{{ $flags = append $flags (printf "--jobs-toleration=%s" (toRawJson .)) }}{{ end -}}
 {{- with $v.aicr.snapshot.requests }}{{ $flags = append $flags (printf "--snapshot-requests=%s" (include "aicr-operator.amounts" .)) }}{{ end -}}
@@ -83,6 +84,9 @@ timeoutSeconds: 5
 {{- if $v.validation.enabled }}{{ $flags = append $flags "--validation-enabled" }}{{ end -}}
 {{- with $v.registry.auth.staticSecretRef }}{{ $flags = append $flags (printf "--registry-static-secret=%s" .) }}{{ end -}}
 {{- range $v.registry.plainHTTP }}{{ $flags = append $flags (printf "--registry-plain-http=%s" .) }}{{ end -}}
+{{- with $v.registry.caBundle }}{{ $flags = append $flags (printf "--registry-ca-bundle=%s" .) }}{{ end -}}
+{{- with $v.chartSources.caBundle }}{{ $flags = append $flags (printf "--chart-sources-ca-bundle=%s" .) }}{{ end -}}
+{{- range $v.chartSources.allowedAddresses }}{{ $flags = append $flags (printf "--chart-sources-allowed-address=%s" .) }}{{ end -}}
 {{- if eq $v.certificates.provider "self" }}{{ $flags = append $flags (printf "--certificates-secret=%s-ca" (include "aicr-operator.webhookService" .)) }}
 {{- else }}{{ $flags = append $flags "--certificates-folder=/etc/aicr-operator/webhook" }}{{ end -}}
 {{- range $v.approvers.users }}{{ $flags = append $flags (printf "--approver-user=%s" .) }}{{ end -}}

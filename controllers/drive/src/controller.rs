@@ -1,5 +1,6 @@
 //! The loop: wait for an event or a time, then reconcile inputs, runtime and rollouts, one after the other.
 
+mod hands;
 mod patience;
 
 use std::{
@@ -11,102 +12,35 @@ use std::{
 use aicr_crds::{ClusterRuntime, RuntimeRollout, reason::EventReason};
 use aicr_decide::{
     report::{self, EventNote},
-    resolve::{JobPhase, JobPlan, JobSeen},
-    seen::{Resolution, World, outcome},
+    resolve::JobSeen,
+    seen::{EngineState, Resolution, World, outcome},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
+pub(crate) use self::hands::{Hands, Look};
 use self::patience::Patience;
 use crate::{
+    credentials::{Held, Keeper},
     error::{DriveError, chain},
     events::About,
     gather::{Finished, Gatherer},
-    jobs::objects,
     metrics::metrics,
     mirror::{self, Worker},
     resolver::Resolver,
     rollout, runtime,
     settings::DriveSettings,
+    upkeep::Upkeep,
     watch::{Feeds, Rollouts, Watches},
-    write::{Run, Writer, Written},
+    write::Writer,
 };
 
 /// A new UTC day is an event that no watch delivers: nothing waits longer.
 const LONGEST: Duration = Duration::from_mins(5);
-/// How soon to look again when what was seen was old and its successor is on its way.
-const SOON: SignedDuration = SignedDuration::from_millis(250);
+/// How soon refused rights are asked for again.
+const RIGHTS: SignedDuration = SignedDuration::from_secs(30);
 /// A failed run is told for as long as its Event would be found.
 const TOLD: SignedDuration = SignedDuration::from_mins(55);
-
-/// When to look again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// When a watch says so.
-    OnEvent,
-    /// In a moment, or when a watch says so.
-    Soon,
-    /// At this time, or when a watch says so.
-    At(Timestamp),
-}
-
-impl Look {
-    /// After a write: its own event, or soon where it found something else.
-    pub(crate) fn after<T>(written: &Written<T>) -> Self {
-        match written {
-            Written::Done(_) => Self::OnEvent,
-            Written::Stale => Self::Soon,
-        }
-    }
-
-    fn time(self, now: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::OnEvent => None,
-            Self::Soon => Some(now + SOON),
-            Self::At(at) => Some(at),
-        }
-    }
-}
-
-/// What reconciles work with.
-pub(crate) struct Hands {
-    pub(crate) gather: Gatherer,
-    pub(crate) write: Writer,
-    settings: Arc<DriveSettings>,
-}
-
-impl Hands {
-    /// The operator's namespace.
-    pub(crate) fn namespace(&self) -> &str {
-        &self.settings.namespace
-    }
-
-    /// When to look again after a write to Argo CD; what was looked up beside the watches is forgotten where it was old.
-    pub(crate) fn after<T>(&mut self, written: &Written<T>) -> Look {
-        if let Written::Stale = written {
-            self.gather.forget();
-        }
-        Look::after(written)
-    }
-
-    /// Makes an AICR Job.
-    pub(crate) async fn run_job(&self, plan: &JobPlan) -> Result<Written<()>, DriveError> {
-        let settings = &self.settings.jobs;
-        let owned = |uid: &str| {
-            objects::inputs(plan, settings, uid).into_iter().chain(objects::output(plan, settings, uid)).collect()
-        };
-        Box::pin(self.write.run_job(Run { job: objects::job(plan, settings, Timestamp::now()), owned: &owned })).await
-    }
-
-    /// Deletes a Job by name, as it is seen; one that is gone is gone.
-    pub(crate) async fn delete_job(&self, name: &str) -> Result<(), DriveError> {
-        let found = self.gather.watches.jobs.iter().find_map(|shelf| shelf.get(name));
-        if let Some(job) = found {
-            let _ = self.write.delete_job(&job).await?;
-        }
-        Ok(())
-    }
-}
 
 /// The operator's controllers.
 pub struct Drive {
@@ -114,6 +48,7 @@ pub struct Drive {
     resolver: Resolver,
     feeds: Feeds,
     worker: Worker,
+    keeper: Option<Keeper>,
     ready: Readiness,
 }
 
@@ -136,9 +71,14 @@ impl Drive {
         let watches = Arc::new(watches);
         let (mirror, worker) = mirror::mirror(&watches.changes);
         let write = Writer::new(client.clone(), &settings);
-        let gather = Gatherer::new(client, Arc::clone(&watches), Arc::clone(&settings));
+        let held = Held::default();
+        let gather = Gatherer::new(client, Arc::clone(&watches), Arc::clone(&settings), held.clone());
+        let keeper = settings.tokens.clone().map(|tokens| {
+            Keeper::new(tokens, &settings.decide.engine.namespace, Arc::clone(&watches), write.clone(), held)
+        });
+        let resolver = Resolver::new(mirror, &settings);
         let hands = Hands { gather, write, settings };
-        Self { hands, resolver: Resolver::new(mirror), feeds, worker, ready: Readiness(watches) }
+        Self { hands, resolver, feeds, worker, keeper, ready: Readiness(watches) }
     }
 
     /// Whether every watch has delivered its first list.
@@ -158,8 +98,8 @@ impl Drive {
 
     /// The watches, which every replica runs, and the hands, which only the leader moves.
     pub fn split(self) -> (Watching, Driving) {
-        let Self { hands, resolver, feeds, worker, ready } = self;
-        (Watching(feeds), Driving { hands, resolver, worker, ready })
+        let Self { hands, resolver, feeds, worker, keeper, ready } = self;
+        (Watching(feeds), Driving { hands, resolver, worker, keeper, ready })
     }
 }
 
@@ -177,11 +117,12 @@ impl Watching {
     }
 }
 
-/// The reconciles and the mirror: all that writes.
+/// The reconciles, the mirror and the token: all that writes.
 pub struct Driving {
     hands: Hands,
     resolver: Resolver,
     worker: Worker,
+    keeper: Option<Keeper>,
     ready: Readiness,
 }
 
@@ -189,13 +130,13 @@ impl Driving {
     /// Waits for `lead`, then runs until `shutdown` is ready; a reconcile that is on its way is finished first.
     ///
     /// # Errors
-    /// The mirror ended, which it does not.
+    /// The mirror or the token's keeper ended, which neither does.
     pub async fn run(
         self,
         lead: impl Future<Output = ()>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), DriveError> {
-        let Self { hands, resolver, worker, ready } = self;
+        let Self { hands, resolver, worker, keeper, ready } = self;
         let mut shutdown = std::pin::pin!(shutdown);
         tokio::select! {
             biased;
@@ -208,10 +149,18 @@ impl Driving {
             resolution: Resolution::default(),
             jobs: Vec::new(),
             patience: Patience::default(),
+            upkeep: Upkeep::default(),
             started: Timestamp::now(),
+        };
+        let keeping = async {
+            match keeper {
+                Some(keeper) => keeper.run().await,
+                None => std::future::pending().await,
+            }
         };
         tokio::select! {
             () = Box::pin(worker.run()) => Err(DriveError::MirrorEnded),
+            () = Box::pin(keeping) => Err(DriveError::KeeperEnded),
             () = Box::pin(control.run(ready, shutdown)) => Ok(()),
         }
     }
@@ -224,6 +173,7 @@ struct Control {
     resolution: Resolution,
     jobs: Vec<JobSeen>,
     patience: Patience,
+    upkeep: Upkeep,
     started: Timestamp,
 }
 
@@ -251,7 +201,7 @@ impl Control {
         let now = Timestamp::now();
         let mut next = Earliest::default();
         match self.hands.gather.runtime() {
-            Some(Ok(runtime)) => self.around(runtime, now, &mut next).await,
+            Some(Ok(runtime)) => Box::pin(self.around(runtime, now, &mut next)).await,
             Some(Err(why)) => tracing::error!(why, "the ClusterRuntime cannot be read"),
             None => {
                 self.resolution = Resolution::default();
@@ -260,6 +210,7 @@ impl Control {
         }
         self.orphans(now, &mut next).await;
         next.add(self.patience.next(now));
+        next.add(self.hands.gather.token_turns_stale(now));
         next.0
     }
 
@@ -267,11 +218,20 @@ impl Control {
     /// from its time-out.
     async fn around(&mut self, runtime: ClusterRuntime, now: Timestamp, next: &mut Earliest) {
         let jobs = self.look_at_jobs(&runtime, now, next).await;
+        if jobs && self.patience.is_over("upkeep", now) {
+            let begun = Instant::now();
+            let looked = Box::pin(self.upkeep.step(&self.hands, &self.jobs, now)).await;
+            self.settle("upkeep", begun, looked, &runtime, now, next).await;
+        }
         if jobs && runtime.metadata.deletion_timestamp.is_none() && self.patience.is_over("resolver", now) {
             self.resolve(&runtime, now, next).await;
         }
         // The resolver may have taken its time: the world and the clock are looked at again.
         let Some((world, now)) = self.fresh(next).await else { return };
+        if world.engine == EngineState::Unauthorized {
+            // No event tells of a Role that was restored.
+            next.add(Some(now + RIGHTS));
+        }
         if self.patience.is_over("runtime", now) {
             let begun = Instant::now();
             let looked = runtime::step(&mut self.hands, &world, now).await;
@@ -332,15 +292,15 @@ impl Control {
 
     /// Counts and tells what happened while this process lived; tells what it may have missed.
     async fn finished(&self, runtime: &ClusterRuntime, finished: &Finished, now: Timestamp) {
-        let JobSeen { stage, phase, run, name, .. } = &finished.seen;
+        let JobSeen { stage, run, name, .. } = &finished.seen;
         tracing::info!(run, job = name, stage = %stage, "an AICR Job has finished");
         if finished.at >= self.started {
-            metrics().ran(*stage, phase, finished.took.map(|took| took.as_secs_f64()));
+            metrics().ran(&finished.seen, finished.took.map(|took| took.as_secs_f64()));
         }
-        if let JobPhase::Failed { failure, .. } = phase
+        if let Some(failure) = finished.seen.failure()
             && now < finished.at + TOLD
         {
-            let note = report::run_failed(runtime, &finished.seen, failure);
+            let note = report::run_failed(runtime, &finished.seen, &failure);
             self.hands.write.announce(&About::Runtime(runtime), &note).await;
         }
     }
@@ -438,7 +398,10 @@ impl Control {
 
 /// The metrics' word for what rests under this name: rollouts rest each under its own.
 fn kind(controller: &str) -> &'static str {
-    ["runtime", "resolver", "jobs", "world"].into_iter().find(|known| *known == controller).unwrap_or("rollout")
+    ["runtime", "resolver", "jobs", "upkeep", "world"]
+        .into_iter()
+        .find(|known| *known == controller)
+        .unwrap_or("rollout")
 }
 
 fn until(at: Timestamp) -> Duration {
@@ -472,12 +435,5 @@ mod tests {
             earliest.add(time);
         }
         assert_eq!(earliest.0, at(10));
-    }
-
-    #[test]
-    fn a_write_that_found_old_state_is_looked_at_again_soon() {
-        let now = Timestamp::from_second(100).unwrap();
-        assert_eq!(Look::after(&Written::<()>::Stale).time(now), Some(now + SOON));
-        assert_eq!(Look::after(&Written::Done(())).time(now), None);
     }
 }

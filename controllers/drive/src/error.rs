@@ -38,6 +38,9 @@ pub enum DriveError {
     /// The mirror ended, which it does not.
     #[error("the mirror ended")]
     MirrorEnded,
+    /// The keeper of the registry's token ended, which it does not.
+    #[error("the keeper of the registry's token ended")]
+    KeeperEnded,
 }
 
 impl DriveError {
@@ -46,7 +49,7 @@ impl DriveError {
         match self {
             Self::Api { source, .. } if is_refusal(source) => "authorization",
             Self::Api { .. } | Self::Timeout { .. } => "transient",
-            Self::Content { .. } | Self::WatchesEnded | Self::MirrorEnded => "bounded",
+            Self::Content { .. } | Self::WatchesEnded | Self::MirrorEnded | Self::KeeperEnded => "bounded",
         }
     }
 }

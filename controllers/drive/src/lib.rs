@@ -6,6 +6,7 @@
 
 mod certificates;
 mod controller;
+mod credentials;
 mod error;
 mod events;
 mod gather;
@@ -17,11 +18,14 @@ mod resolver;
 mod rollout;
 mod runtime;
 mod settings;
+mod upkeep;
 mod watch;
 mod write;
 
+pub use aicr_mirror::SourcesConfig;
 pub use certificates::{CertificateSettings, Certificates, Standing};
 pub use controller::{Drive, Driving, Readiness, Watching};
+pub use credentials::{Mint, NoToken, Token, TokenError, TokenSettings};
 pub use error::DriveError;
 pub use requests::client;
 pub use settings::DriveSettings;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use aicr_crds::reason::Outcome;
-use aicr_decide::resolve::{Class, JobPhase, Stage};
+use aicr_decide::resolve::{Class, JobPhase, JobSeen, Stage};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use prometheus::{
@@ -71,6 +71,8 @@ pub(crate) struct Metrics {
     reconcile_errors: IntCounterVec,
     api_requests: IntCounterVec,
     certificate_expiry: IntGauge,
+    token_expiry: IntGauge,
+    token_refresh: IntGauge,
 }
 
 fn registered<C: prometheus::core::Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
@@ -154,6 +156,20 @@ impl Metrics {
                     "When the webhooks' serving certificate expires, as Unix time; 0 until there is one.",
                 ),
             ),
+            token_expiry: registered(
+                r,
+                IntGauge::new(
+                    "aicr_operator_registry_token_expiry_timestamp_seconds",
+                    "When the Argo CD registry token expires, as Unix time; 0 until known.",
+                ),
+            ),
+            token_refresh: registered(
+                r,
+                IntGauge::new(
+                    "aicr_operator_registry_token_refresh_timestamp_seconds",
+                    "When the operator last refreshed the registry token, as Unix time; 0 until known.",
+                ),
+            ),
             registry: registry.clone(),
         };
         fixed(r);
@@ -189,16 +205,31 @@ impl Metrics {
     }
 
     /// An AICR run was first seen finished.
-    pub(crate) fn ran(&self, stage: Stage, phase: &JobPhase, seconds: Option<f64>) {
-        let (result, class) = match phase {
-            JobPhase::Succeeded { .. } => (RESULTS[0], ""),
-            JobPhase::Failed { failure, .. } => (RESULTS[1], failure.class.as_str()),
-            JobPhase::Suspended | JobPhase::Active(_) => return,
+    pub(crate) fn ran(&self, job: &JobSeen, seconds: Option<f64>) {
+        let stage = job.stage;
+        let (result, class) = match (&job.phase, job.failure()) {
+            (JobPhase::Suspended | JobPhase::Active(_), _) => return,
+            (JobPhase::Succeeded { .. } | JobPhase::Failed { .. }, Some(failure)) => {
+                (RESULTS[1], failure.class.as_str())
+            }
+            (JobPhase::Succeeded { .. } | JobPhase::Failed { .. }, None) => (RESULTS[0], ""),
         };
         self.job_runs.with_label_values(&[stage.as_str(), result, class]).inc();
         if let Some(seconds) = seconds {
             self.job_seconds.with_label_values(&[stage.as_str(), result]).observe(seconds);
         }
+    }
+
+    /// A token was fetched; a replica that does not lead never comes here.
+    pub(crate) fn token(&self, expires_at: Timestamp, fetched_at: Timestamp) {
+        self.token_expiry.set(expires_at.as_second());
+        self.token_refresh.set(fetched_at.as_second());
+    }
+
+    /// Expiry and last refresh of the token.
+    #[cfg(test)]
+    pub(crate) fn token_times(&self) -> (i64, i64) {
+        (self.token_expiry.get(), self.token_refresh.get())
     }
 
     /// The conditions as they stand now.
@@ -241,24 +272,12 @@ impl Metrics {
     }
 }
 
-/// Families that stay as they are for now: validation and the registry token come with their issues.
+/// Families that stay as they are for now: validation comes with its issue.
 fn fixed(registry: &Registry) {
     let validations =
         counters(registry, "aicr_operator_validation_runs_total", "Deployment validation runs by result.", &["result"]);
     for result in RESULTS {
         validations.with_label_values(&[result]);
-    }
-    for (name, help) in [
-        (
-            "aicr_operator_registry_token_expiry_timestamp_seconds",
-            "When the Argo CD registry token expires, as Unix time; 0 until known.",
-        ),
-        (
-            "aicr_operator_registry_token_refresh_timestamp_seconds",
-            "When the operator last refreshed the registry token, as Unix time; 0 until known.",
-        ),
-    ] {
-        registered(registry, IntGauge::new(name, help));
     }
     let build = GaugeVec::new(Opts::new("aicr_operator_build_info", "1, with the operator's version."), &["version"]);
     registered(registry, build).with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);

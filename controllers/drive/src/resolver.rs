@@ -6,7 +6,10 @@ use aicr_crds::{
     runtime::{Aicr, Discovery, SnapshotRef},
 };
 use aicr_decide::{
-    resolve::{self, JobPhase, JobPlan, MirrorPlan, MirrorSeen, Output, Seen, Verdict, input_label, snapshot::Record},
+    resolve::{
+        self, JobPhase, JobPlan, MirrorPlan, MirrorSeen, Output, RunRecord, Seen, Verdict, input_label,
+        snapshot::Record,
+    },
     seen::{Resolution, ResolutionState, World},
 };
 use aicr_mirror::{MirrorFailure, RegistryConfig};
@@ -18,8 +21,9 @@ use crate::{
     error::DriveError,
     gather::Access,
     mirror::{Mirror, Request},
+    settings::DriveSettings,
     watch::{Content, ResolvedEntry, Watches},
-    write::snapshot_map,
+    write::{RUNS, Written, snapshot_map},
 };
 
 /// Snapshots that are kept.
@@ -31,12 +35,21 @@ const ENTRIES: usize = 20;
 pub(crate) struct Resolver {
     mirror: Mirror,
     seen: MirrorSeen,
+    /// What of it never changes.
+    registry: RegistryConfig,
 }
 
 impl Resolver {
     /// A resolver that mirrors with this.
-    pub(crate) fn new(mirror: Mirror) -> Self {
-        Self { mirror, seen: MirrorSeen::None }
+    pub(crate) fn new(mirror: Mirror, settings: &DriveSettings) -> Self {
+        let registry = RegistryConfig {
+            repository: settings.install.repository.clone(),
+            plain_http: settings.install.plain_http.clone(),
+            ca_bundle: settings.registry_ca_bundle.clone().into_bytes(),
+            sources: settings.chart_sources.clone(),
+            ..RegistryConfig::default()
+        };
+        Self { mirror, seen: MirrorSeen::None, registry }
     }
 
     /// One reconcile.
@@ -52,14 +65,14 @@ impl Resolver {
             let mut seen = hands.gather.resolution(world, self.seen.clone());
             let mut access = Access::Ready(None);
             let mut verdict = resolve::next(&seen, now);
-            if needs_registry(&verdict) {
-                access = hands.gather.access().await?;
-                seen.credentials = access.credentials();
-                verdict = resolve::next(&seen, now);
-            }
             if let Verdict::DeleteJobs(names) = &verdict {
                 delete_jobs(hands, names).await?;
                 seen.jobs.retain(|job| !names.contains(&job.name));
+                verdict = resolve::next(&seen, now);
+            }
+            if needs_registry(&verdict) {
+                access = hands.gather.access(now).await?;
+                seen.credentials = access.credentials();
                 verdict = resolve::next(&seen, now);
             }
             let resolution = resolution(hands, world, &seen, &verdict);
@@ -74,6 +87,7 @@ impl Resolver {
     async fn carry_out(&mut self, pass: Pass<'_>, verdict: Verdict, access: Access) -> Result<Look, DriveError> {
         match verdict {
             Verdict::Run(plan) => run(pass.hands, &plan).await,
+            Verdict::Record(record) => remember(&pass, *record).await,
             Verdict::StoreSnapshot { job, record } => store_snapshot(pass, &job, &record).await,
             Verdict::Mirror(plan) => self.mirror(pass, *plan, access).await,
             Verdict::DeleteJobs(_) => Ok(Look::Soon),
@@ -87,8 +101,10 @@ impl Resolver {
             Verdict::Stall(reason, message) => {
                 tracing::debug!(%reason, why = message, "resolution stalls");
                 // What stalls for the registry's sake goes by itself and tells nobody.
-                let registry = matches!(access, Access::Unavailable(_));
-                Ok(if registry { Look::At(pass.now + jiff::SignedDuration::from_secs(30)) } else { Look::OnEvent })
+                Ok(match access {
+                    Access::Unavailable(_, again) => Look::At(again),
+                    Access::Ready(_) | Access::Pending => Look::OnEvent,
+                })
             }
         }
     }
@@ -110,7 +126,7 @@ impl Resolver {
             Some(Err(failure)) => self.seen = failed(&self.seen, plan.inputs, failure, pass.now),
             None => {
                 if let Access::Ready(auth) = access {
-                    self.mirror.start(request(&pass, plan, auth));
+                    self.mirror.start(request(&pass, plan, RegistryConfig { auth, ..self.registry.clone() }));
                 }
                 return Ok(Look::OnEvent);
             }
@@ -132,6 +148,7 @@ fn needs_registry(verdict: &Verdict) -> bool {
         Verdict::Run(plan) => plan.output == Output::Registry,
         Verdict::Mirror(_) => true,
         Verdict::StoreSnapshot { .. }
+        | Verdict::Record(_)
         | Verdict::DeleteJobs(_)
         | Verdict::Resolved(_)
         | Verdict::Wait(..)
@@ -139,14 +156,9 @@ fn needs_registry(verdict: &Verdict) -> bool {
     }
 }
 
-fn request(pass: &Pass<'_>, plan: MirrorPlan, auth: Option<aicr_mirror::DockerConfig>) -> Request {
+fn request(pass: &Pass<'_>, plan: MirrorPlan, registry: RegistryConfig) -> Request {
     let world = pass.world;
     let active = world.active().and_then(|digest| world.plans.get(&digest));
-    let registry = RegistryConfig {
-        repository: world.install.repository.clone(),
-        plain_http: world.install.plain_http.clone(),
-        auth,
-    };
     Request {
         plan,
         active: active.map(|(_, stored): &(_, aicr_crds::plan::StoredPlan)| Plan::clone(&stored.plan)),
@@ -180,6 +192,25 @@ async fn delete_jobs(hands: &mut Hands, names: &[String]) -> Result<(), DriveErr
     Ok(())
 }
 
+/// Keeps what a failed run says where it outlives its Job, and reads it back before the next run is decided on.
+async fn remember(pass: &Pass<'_>, record: RunRecord) -> Result<Look, DriveError> {
+    let act = format!("remember attempt {} of stage {}", record.attempt, record.stage);
+    let there = pass.hands.gather.document(RUNS);
+    let records = resolve::with_record(pass.seen.records.clone(), record.clone());
+    if let Written::Stale = pass.hands.write.remember(there.as_deref(), &records).await? {
+        return Ok(Look::Soon);
+    }
+    let kept = |watches: &Watches| {
+        watches.documents.get(RUNS).is_some_and(|document| match &document.content {
+            Content::Runs(records) => records.contains(&record),
+            Content::Plan(_) | Content::Snapshot(_) | Content::Assessment(_) | Content::Other => false,
+        })
+    };
+    pass.hands.gather.until(&act, kept).await?;
+    tracing::info!(stage = %record.stage, attempt = record.attempt, counted = record.bounded, "a failed run is remembered");
+    Ok(Look::Soon)
+}
+
 /// Stores, reads back, and only then deletes the Job that holds the only copy.
 async fn store_snapshot(pass: Pass<'_>, job: &str, record: &Record) -> Result<Look, DriveError> {
     let act = || format!("store the snapshot of Job {job}");
@@ -193,7 +224,7 @@ async fn store_snapshot(pass: Pass<'_>, job: &str, record: &Record) -> Result<Lo
     pass.hands.gather.until(&act(), |watches| watches.documents.get(&name).is_some()).await?;
     let kept = pass.hands.gather.document(&name).is_some_and(|document| match &document.content {
         Content::Snapshot(snapshot) => snapshot.text == *text,
-        Content::Plan(_) | Content::Assessment(_) | Content::Other => false,
+        Content::Plan(_) | Content::Assessment(_) | Content::Runs(_) | Content::Other => false,
     });
     if !kept {
         return Err(DriveError::Content { act: act(), problem: format!("ConfigMap {name} holds something else") });
@@ -245,7 +276,7 @@ fn holds(content: &Content, uid: &str) -> bool {
         Content::Plan(plan) => {
             plan.as_ref().as_ref().is_ok_and(|stored| stored.context.runtime_uid == uid && stored.recipe.is_some())
         }
-        Content::Snapshot(_) | Content::Assessment(_) | Content::Other => false,
+        Content::Snapshot(_) | Content::Assessment(_) | Content::Runs(_) | Content::Other => false,
     }
 }
 
@@ -264,7 +295,7 @@ async fn record(pass: &Pass<'_>, mirror: &MirrorPlan, plan: Digest) -> Result<()
     let has = |watches: &Watches| {
         watches.documents.get(&mirror.snapshot).is_some_and(|document| match &document.content {
             Content::Snapshot(snapshot) => snapshot.resolved.contains(&entry),
-            Content::Plan(_) | Content::Assessment(_) | Content::Other => false,
+            Content::Plan(_) | Content::Assessment(_) | Content::Runs(_) | Content::Other => false,
         })
     };
     pass.hands.gather.until(&act, has).await
@@ -308,6 +339,7 @@ fn resolution(hands: &Hands, world: &World, seen: &Seen<'_>, verdict: &Verdict) 
         }
         Verdict::Run(_)
         | Verdict::StoreSnapshot { .. }
+        | Verdict::Record(_)
         | Verdict::Mirror(_)
         | Verdict::DeleteJobs(_)
         | Verdict::Wait(..) => {
@@ -325,7 +357,7 @@ fn snapshots(hands: &Hands, seen: &Seen<'_>) -> Vec<ResolvedEntry> {
     documents
         .flat_map(|document| match &document.content {
             Content::Snapshot(snapshot) => snapshot.resolved.clone(),
-            Content::Plan(_) | Content::Assessment(_) | Content::Other => Vec::new(),
+            Content::Plan(_) | Content::Assessment(_) | Content::Runs(_) | Content::Other => Vec::new(),
         })
         .collect()
 }
@@ -338,7 +370,9 @@ fn discovery(seen: &Seen<'_>, context: Option<&aicr_crds::plan::PlanContext>) ->
             taken_at: Time(stored.taken_at),
             cause: stored.record.cause.clone(),
         }),
-        criteria: context.map(|context| context.criteria.clone()).unwrap_or_default(),
+        criteria: resolve::criteria(seen)
+            .or_else(|| context.map(|context| context.criteria.clone()))
+            .unwrap_or_default(),
         accelerated_nodes: count(seen.groups.accelerated),
         system_nodes: count(seen.groups.system),
     }

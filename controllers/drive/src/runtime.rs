@@ -73,7 +73,7 @@ async fn store_assessment(hands: &mut Hands, world: &World, job: &str, input: &s
     hands.gather.until(&act, |watches| watches.documents.get(&name).is_some()).await?;
     let read = hands.gather.document(&name).is_some_and(|document| match &document.content {
         Content::Assessment(report) => report.is_ok(),
-        Content::Plan(_) | Content::Snapshot(_) | Content::Other => false,
+        Content::Plan(_) | Content::Snapshot(_) | Content::Runs(_) | Content::Other => false,
     });
     if !read {
         return Err(DriveError::Content { act, problem: format!("ConfigMap {name} cannot be read back") });

@@ -1,8 +1,9 @@
 //! What an installation says once to the hands.
 
 use aicr_decide::{resolve::Installation, seen::Settings};
+use aicr_mirror::SourcesConfig;
 
-use crate::jobs::JobSettings;
+use crate::{credentials::TokenSettings, jobs::JobSettings};
 
 /// Everything that flags decide, for as long as the process lives.
 #[derive(Clone, Debug)]
@@ -13,8 +14,14 @@ pub struct DriveSettings {
     pub decide: Settings,
     /// What AICR's command lines need.
     pub install: Installation,
+    /// Authorities of the registry's certificate beside the system's, in PEM; may be empty.
+    pub registry_ca_bundle: String,
+    /// How chart sources are spoken to.
+    pub chart_sources: SourcesConfig,
     /// How AICR Jobs look, where they run, and which Secret holds the registry's credentials.
     pub jobs: JobSettings,
+    /// How the registry's tokens are fetched and kept; `None` where the administrator supplies the Secrets.
+    pub tokens: Option<TokenSettings>,
     /// Who writes, as Events name it: the pod; cut at 128 characters.
     pub instance: String,
 }

@@ -1,8 +1,10 @@
 //! OCI manifests: those that are carried unchanged, and the one a local chart gets.
 
+use std::collections::BTreeMap;
+
 use aicr_crds::{Digest, digest::canonical};
 use aicr_read::ReadError;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The media type of every manifest that is carried or made.
@@ -24,6 +26,43 @@ pub(crate) struct Artifact {
     pub(crate) blobs: Vec<(Digest, Vec<u8>)>,
 }
 
+/// What Helm takes of a `Chart.yaml`, and where it takes a plain scalar for text: the chart's configuration is read by
+/// Helm and Argo CD without that leniency.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HelmMetadata {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    home: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sources: Option<Vec<String>>,
+    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keywords: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    maintainers: Option<Vec<BTreeMap<String, Option<String>>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    icon: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deprecated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<BTreeMap<String, Option<String>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kube_version: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+}
+
 /// What is read of a manifest.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Manifest {
@@ -32,7 +71,7 @@ pub(crate) struct Manifest {
 }
 
 /// One blob that a manifest names.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
     pub(crate) media_type: String,
@@ -73,12 +112,12 @@ impl Artifact {
 
     /// A Helm chart of our own making: the same metadata and archive are the same bytes.
     pub(crate) fn chart(metadata: &[u8], archive: Vec<u8>) -> Result<Self, ReadError> {
-        let what = "the local chart's Chart.yaml";
+        let what = "the chart's Chart.yaml";
         let uncanonical = |error: aicr_crds::digest::CanonicalError| ReadError::Damaged {
             what: what.to_owned(),
             problem: error.to_string(),
         };
-        let fields: Value = aicr_read::yaml::read(what, metadata, aicr_read::yaml::DOCUMENT_LIMIT)?;
+        let fields: HelmMetadata = aicr_read::yaml::read(what, metadata, aicr_read::yaml::DOCUMENT_LIMIT)?;
         let config = canonical(&fields).map_err(uncanonical)?;
         let manifest = json!({
             "schemaVersion": 2,
@@ -126,6 +165,17 @@ mod tests {
         assert_eq!(config["version"], "1.1.2");
         assert_eq!(artifact.digest(), Artifact::chart(METADATA, b"archive".to_vec()).unwrap().digest());
         assert_ne!(artifact.digest(), Artifact::chart(METADATA, b"other".to_vec()).unwrap().digest());
+    }
+
+    #[test]
+    fn the_configuration_is_text_where_helm_reads_text() {
+        let metadata = b"name: a\nversion: 1.0.0\nappVersion: 26.10\nannotations: {a: true, b: 1.0}\nunknown: {x: 1}\n";
+        let artifact = Artifact::chart(metadata, Vec::new()).unwrap();
+        let config: Value = serde_json::from_slice(&artifact.blobs[0].1).unwrap();
+        let expected = json!({
+            "name": "a", "version": "1.0.0", "appVersion": "26.10", "annotations": {"a": "true", "b": "1.0"},
+        });
+        assert_eq!(config, expected);
     }
 
     #[rstest]

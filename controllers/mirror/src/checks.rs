@@ -7,12 +7,14 @@ use aicr_read::{
     recipe::Recipe,
     values,
 };
+use reqwest::Url;
 
 use crate::{
     artifact,
     failure::{MirrorFailure, of_values},
+    helm::HelmChart,
+    place::{Place, is_part},
     plan::Around,
-    registry::Place,
 };
 
 /// The longest tag of the distribution specification, in bytes; a wrapper's ends in a dash and 16 hex digits.
@@ -23,6 +25,8 @@ const TAG_LIMIT: usize = 128 - 17;
 pub(crate) enum Wanted<'a> {
     /// A chart of an OCI registry; the reference without `oci://`.
     Upstream { reference: &'a str, version: &'a str },
+    /// A chart of an HTTPS Helm repository.
+    Helm(HelmChart<'a>),
     /// The release's own chart in the bundle.
     Local(&'a Release),
 }
@@ -87,9 +91,10 @@ fn one<'a>(release: &'a Release, around: &Around<'_>) -> Result<Wanted<'a>, Mirr
 fn source(release: &Release) -> Result<Wanted<'_>, String> {
     let (wanted, version) = match &release.source {
         Source::Local { version, .. } => (Wanted::Local(release), version),
-        Source::Upstream { chart, repo, version } => {
-            (Wanted::Upstream { reference: reference(chart, repo)?, version }, version)
+        Source::Upstream { chart, repo, version } if repo.is_empty() => {
+            (Wanted::Upstream { reference: reference(chart)?, version }, version)
         }
+        Source::Upstream { chart, repo, version } => (Wanted::Helm(helm(chart, repo, version)?), version),
     };
     if !chart::version_is_exact(version) || artifact::tag(version).len() > TAG_LIMIT {
         return Err(format!("chart version {version:?} is not one exact version"));
@@ -97,16 +102,28 @@ fn source(release: &Release) -> Result<Wanted<'_>, String> {
     Ok(wanted)
 }
 
-fn reference<'a>(chart: &'a str, repo: &str) -> Result<&'a str, String> {
-    if repo.starts_with("https://") {
-        return Err(format!(
-            "chart {chart} comes from an HTTPS Helm repository; this operator mirrors from OCI registries only"
-        ));
-    }
-    let reference = chart.strip_prefix("oci://").filter(|_| repo.is_empty());
-    reference
+fn reference(chart: &str) -> Result<&str, String> {
+    chart
+        .strip_prefix("oci://")
         .filter(|reference| Place::parse(reference).is_some())
         .ok_or_else(|| "its chart source is no oci://host/repository".to_owned())
+}
+
+fn helm<'a>(chart: &'a str, repo: &'a str, version: &'a str) -> Result<HelmChart<'a>, String> {
+    let url = Url::parse(repo).ok().filter(|url| url.scheme() == "https" && url.host_str().is_some());
+    let Some(url) = url else {
+        return Err("its chart source is neither an https:// Helm repository nor an oci:// reference".to_owned());
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("the address of its Helm repository holds a user part; use the registry credentials".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("the address of its Helm repository holds more than a path".to_owned());
+    }
+    if !is_part(chart) {
+        return Err("its chart's name is none that a registry takes".to_owned());
+    }
+    Ok(HelmChart { chart, repo, version })
 }
 
 #[cfg(test)]
@@ -144,8 +161,11 @@ mod tests {
             deployment_order: vec![],
         };
         let local = Source::Local { name: "x".into(), version: "1.1.2".into(), files: BTreeMap::new() };
-        let releases =
-            vec![release(upstream("oci://r.example.com/charts/gpu-operator", "", "v1.2.3+a")), release(local)];
+        let releases = vec![
+            release(upstream("oci://r.example.com/charts/gpu-operator", "", "v1.2.3+a")),
+            release(local),
+            release(upstream("cert-manager", "https://charts.example.com/a", "v1.20.2")),
+        ];
         Bundle { version: "v1.1.2".into(), releases, recipe, recipe_bytes: vec![] }
     }
 
@@ -168,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_good_bundle_passes_with_or_without_the_v() {
-        assert_eq!(check(&good()), Ok(2));
+        assert_eq!(check(&good()), Ok(3));
     }
 
     #[test]
@@ -207,6 +227,24 @@ mod tests {
         );
     }
 
+    /// B36: no version grows in a tag but by its `+`, and the longest that a registry takes is taken.
+    #[rstest]
+    #[case::build("1.2.3+abc", "1.2.3_abc")]
+    #[case::long(&format!("1.2.3-{}+b", "x".repeat(60)), &format!("1.2.3-{}_b", "x".repeat(60)))]
+    fn b36_a_long_or_built_version_is_a_tag_and_stays_the_version(#[case] version: &str, #[case] tag: &str) {
+        for repo in ["", "https://charts.example.com"] {
+            let chart = if repo.is_empty() { "oci://r.example.com/a" } else { "a" };
+            let mut bundle = good();
+            bundle.releases[0].source = upstream(chart, repo, version);
+            assert_eq!(check(&bundle), Ok(3));
+        }
+        assert_eq!(artifact::tag(version), tag);
+        let failure = refused(|bundle| {
+            bundle.releases[0].source = upstream("oci://r.example.com/a", "", &format!("1.2.3-{}", "x".repeat(120)));
+        });
+        assert_eq!(failure.reason, Some(Reason::ChartSourceUnsupported));
+    }
+
     #[test]
     fn a_namespace_that_is_not_allowed_is_named_with_its_release() {
         let failure = refused(|bundle| bundle.releases[1].namespace = "kube-system".into());
@@ -221,10 +259,15 @@ mod tests {
     }
 
     #[rstest]
-    #[case::https("gpu-operator", "https://u:hidden@charts.example.com", "1.2.3", "HTTPS Helm repository")]
-    #[case::http("gpu-operator", "http://charts.example.com/hidden", "1.2.3", "no oci://")]
+    #[case::https_user_part("gpu-operator", "https://u:hidden@charts.example.com", "1.2.3", "holds a user part")]
+    #[case::https_query("gpu-operator", "https://charts.example.com?token=hidden", "1.2.3", "more than a path")]
+    #[case::https_name("hidden/../gpu", "https://charts.example.com", "1.2.3", "chart's name")]
+    #[case::https_range("gpu-operator", "https://charts.example.com", ">=1.0.0", "not one exact version")]
+    #[case::http("gpu-operator", "http://charts.example.com/hidden", "1.2.3", "neither an https://")]
+    #[case::git("gpu-operator", "git@hidden:charts", "1.2.3", "neither an https://")]
+    #[case::file("gpu-operator", "file:///hidden", "1.2.3", "neither an https://")]
     #[case::neither("gpu-operator", "", "1.2.3", "no oci://")]
-    #[case::both("oci://r/hidden/a", "oci://r", "1.2.3", "no oci://")]
+    #[case::both("oci://r/hidden/a", "oci://r", "1.2.3", "neither an https://")]
     #[case::user_part("oci://u:hidden@r.example.com/a", "", "1.2.3", "no oci://")]
     #[case::with_tag("oci://r.example.com/hidden:1", "", "1.2.3", "no oci://")]
     #[case::range("oci://r.example.com/a", "", "^1.2", "\"^1.2\" is not one exact version")]

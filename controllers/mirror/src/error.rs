@@ -3,7 +3,9 @@
 use std::error::Error;
 
 use aicr_crds::Digest;
-use oci_client::errors::{DigestError, OciDistributionError, OciEnvelope, OciErrorCode};
+use oci_client::errors::{OciDistributionError, OciEnvelope, OciErrorCode};
+
+use crate::web::Refusal;
 
 /// Why a transfer failed. No variant quotes what a registry answered, so none can carry a credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +35,25 @@ pub enum MirrorError {
     NotFound {
         /// What was asked for.
         what: String,
+    },
+    /// Its address, or one that it leads to, is not spoken to.
+    #[error("{what}: {refusal}")]
+    Forbidden {
+        /// What was asked for.
+        what: String,
+        /// Why not.
+        refusal: String,
+    },
+    /// The registry has no such repository and does not make one for a push.
+    #[error(
+        "{what}: the registry has no repository {repository} and does not create it on push (ECR does not): create \
+         it, or a repository creation template for the prefix and the right to use it; then request a snapshot"
+    )]
+    NoRepository {
+        /// What was asked for.
+        what: String,
+        /// The repository, with its host.
+        repository: String,
     },
     /// It is larger than is carried.
     #[error("{what}: more than {limit} bytes")]
@@ -73,8 +94,12 @@ pub enum MirrorError {
 impl MirrorError {
     /// Sorts what the client says about a request.
     pub(crate) fn of(what: &str, error: &OciDistributionError) -> Self {
+        Self::sorted(what, Answer::of(error))
+    }
+
+    fn sorted(what: &str, answer: Answer) -> Self {
         let what = what.to_owned();
-        match Answer::of(error) {
+        match answer {
             Answer::Unauthorized => Self::Unauthorized { what },
             Answer::Unavailable(cause) => Self::Unavailable { what, cause },
             Answer::NotFound => Self::NotFound { what },
@@ -83,17 +108,27 @@ impl MirrorError {
         }
     }
 
-    /// Sorts what ended a stream of content.
-    pub(crate) fn of_stream(what: &str, error: &std::io::Error) -> Self {
+    /// Sorts why a request has no answer, or an answer no end.
+    pub(crate) fn of_request(what: &str, error: &reqwest::Error) -> Self {
         let what = what.to_owned();
-        if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<DigestError>) {
-            return Self::Damaged { what, problem: MISMATCH.to_owned() };
+        let mut next: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(cause) = next {
+            if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+                return Self::Forbidden { what, refusal: refusal.to_string() };
+            }
+            next = cause.source();
         }
         Self::Unavailable { what, cause: root(error) }
     }
+
+    /// Sorts a status that is no success.
+    pub(crate) fn of_status(what: &str, code: u16) -> Self {
+        Self::sorted(what, Answer::of_status(code))
+    }
 }
 
-const MISMATCH: &str = "its content does not match its digest";
+/// What is wrong with content of another digest.
+pub(crate) const MISMATCH: &str = "its content does not match its digest";
 
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
@@ -192,7 +227,19 @@ fn root(error: &(dyn Error + 'static)) -> String {
     if innermost.is::<reqwest::Error>() {
         return "the connection broke".to_owned();
     }
+    if is_distrust(innermost) {
+        return format!("{innermost}; a private authority belongs into registry.caBundle or chartSources.caBundle");
+    }
     innermost.to_string()
+}
+
+/// Whether a certificate was not taken; TLS errors are packed into IO errors, which do not give them as a source.
+fn is_distrust(error: &(dyn Error + 'static)) -> bool {
+    match (error.downcast_ref(), error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref)) {
+        (Some(rustls::Error::InvalidCertificate(_)), _) => true,
+        (_, Some(within)) => is_distrust(within),
+        (_, None) => false,
+    }
 }
 
 #[cfg(test)]
@@ -237,8 +284,7 @@ mod tests {
 
     #[test]
     fn a_failed_connection_is_told_by_its_innermost_cause() {
-        let inner = std::io::Error::from_raw_os_error(111);
-        let error = MirrorError::of_stream("pull it", &std::io::Error::other(std::io::Error::other(inner)));
-        assert_eq!(error.to_string(), "pull it: Connection refused (os error 111)");
+        let error = OciDistributionError::IoError(std::io::Error::from_raw_os_error(111));
+        assert_eq!(MirrorError::of("pull it", &error).to_string(), "pull it: Connection refused (os error 111)");
     }
 }

@@ -35,7 +35,9 @@ impl MirrorFailure {
             MirrorError::Unavailable { .. } => Self::transient("SERVICE_UNAVAILABLE", &text),
             MirrorError::TooLarge { .. } => Self::stalled(Reason::ContentTooLarge, text),
             MirrorError::Conflict { .. } => Self::stalled(Reason::Conflict, text),
-            MirrorError::NotFound { .. } => Self::stalled(absent, text),
+            // Our own registry is forbidden only where it sends on to an address that is.
+            MirrorError::NotFound { .. } | MirrorError::Forbidden { .. } => Self::stalled(absent, text),
+            MirrorError::NoRepository { .. } => Self::stalled(Reason::NotFound, format!("[NOT_FOUND] {text}")),
             MirrorError::Damaged { .. } => Self::stalled(damaged, text),
             MirrorError::Repository(_) | MirrorError::Client(_) | MirrorError::Refused { .. } => {
                 Self::transient("INTERNAL", &text)
@@ -53,21 +55,19 @@ impl MirrorFailure {
         Self::of_registry(error, Reason::ChartSourceUnsupported, Reason::ChartSourceUnsupported)
     }
 
-    /// A failure while our own registry was read or written. Some do not create repositories on push.
+    /// A failure while our own registry was read or written.
     pub(crate) fn of_mirror(error: &MirrorError) -> Self {
         match error {
-            MirrorError::NotFound { .. } => Self::transient(
-                "NOT_FOUND",
-                &format!(
-                    "{error}; where the registry does not create repositories on push (ECR), add a repository creation template"
-                ),
-            ),
-            // What is damaged here is repaired by the next push, or by a person; neither needs other inputs.
-            MirrorError::Damaged { .. } => Self::transient("INTERNAL", &error.to_string()),
+            // What is gone or damaged here is repaired by the next push, or by a person; neither needs other inputs.
+            MirrorError::NotFound { .. } => Self::transient("NOT_FOUND", &error.to_string()),
+            MirrorError::Damaged { .. } | MirrorError::Forbidden { .. } => {
+                Self::transient("INTERNAL", &error.to_string())
+            }
             MirrorError::Repository(_)
             | MirrorError::Client(_)
             | MirrorError::Unauthorized { .. }
             | MirrorError::Unavailable { .. }
+            | MirrorError::NoRepository { .. }
             | MirrorError::TooLarge { .. }
             | MirrorError::Refused { .. }
             | MirrorError::Conflict { .. } => Self::of_registry(error, Reason::Conflict, Reason::Conflict),
@@ -152,12 +152,28 @@ mod tests {
     fn absence_and_damage_depend_on_whose_it_is() {
         let absent = MirrorError::NotFound { what: what() };
         let damaged = MirrorError::Damaged { what: what(), problem: "bad".into() };
-        for error in [&absent, &damaged] {
+        let forbidden = MirrorError::Forbidden { what: what(), refusal: "no".into() };
+        for error in [&absent, &damaged, &forbidden] {
             assert_eq!(MirrorFailure::of_bundle(error).reason, Some(Reason::AICRInternal));
             assert_eq!(MirrorFailure::of_source(error).reason, Some(Reason::ChartSourceUnsupported));
             assert_eq!(MirrorFailure::of_mirror(error).reason, None);
         }
-        assert!(MirrorFailure::of_mirror(&absent).message.contains("repository creation template"));
+    }
+
+    /// B34: a push to a repository that the registry does not create stalls and names it.
+    #[test]
+    fn b34_a_missing_repository_is_named_with_what_to_create_and_not_tried_for_ever() {
+        let missing = MirrorError::NoRepository { what: what(), repository: "r.example.com/aicr/charts/a".into() };
+        let failure = MirrorFailure::of_mirror(&missing);
+        assert_eq!(failure.reason, Some(Reason::NotFound));
+        for said in [
+            "[NOT_FOUND] ",
+            "no repository r.example.com/aicr/charts/a",
+            "repository creation template",
+            "request a snapshot",
+        ] {
+            assert!(failure.message.contains(said), "{failure}");
+        }
     }
 
     #[rstest]

@@ -1,6 +1,9 @@
 //! From a rendered bundle to a plan: read, check, carry, assemble.
 
-use aicr_crds::plan::{Plan, PlanContext, ReleaseContent, StoredPlan};
+use aicr_crds::{
+    plan::{Plan, PlanContext, ReleaseContent, StoredPlan},
+    runtime::Override,
+};
 use aicr_decide::resolve::{AicrInstall, MirrorPlan};
 use aicr_read::bundle::{self, Bundle};
 use jiff::Timestamp;
@@ -9,6 +12,7 @@ use crate::{
     carry::{self, Carried},
     checks,
     failure::MirrorFailure,
+    overrides,
     registry::Registry,
 };
 
@@ -40,8 +44,10 @@ pub async fn make_plan(
     let bundle = bundle::read(&layer)?;
     drop(layer);
     let wanted = checks::bundle(&bundle, around)?;
+    let sought = base(registry, mirror, &bundle).await?;
     tracing::debug!(releases = wanted.len(), "charts are mirrored");
     let carried = carry::all(registry, &wanted, active).await?;
+    overrides::against_defaults(registry, &bundle, &carried, &sought).await?;
     let plan = assemble(&bundle, &carried)?;
     let recipe = String::from_utf8_lossy(&bundle.recipe_bytes).into_owned();
     let context = PlanContext {
@@ -54,6 +60,17 @@ pub async fn make_plan(
         created: around.created,
     };
     Ok(StoredPlan { plan, recipe: Some(recipe), context })
+}
+
+/// The overrides whose path the render without them does not have; the chart's defaults may.
+async fn base<'a>(
+    registry: &Registry,
+    mirror: &'a MirrorPlan,
+    rendered: &Bundle,
+) -> Result<Vec<&'a Override>, MirrorFailure> {
+    let Some(digest) = mirror.base.filter(|_| !mirror.overrides.is_empty()) else { return Ok(Vec::new()) };
+    let layer = registry.bundle(digest).await.map_err(|error| MirrorFailure::of_bundle(&error))?;
+    overrides::against_base(&mirror.overrides, &bundle::read(&layer)?, rendered)
 }
 
 fn assemble(bundle: &Bundle, carried: &[Carried]) -> Result<Plan, MirrorFailure> {

@@ -320,6 +320,28 @@ mod tests {
         assert_eq!(largest, "gpu-operator (3145728 bytes)");
     }
 
+    /// B84: what fits is one object of less than a ConfigMap's MiB, what does not is refused with its size; the digest is
+    /// over the content, not over what is stored.
+    #[test]
+    fn b84_a_plan_of_any_size_is_one_object_or_a_refusal_with_its_size() {
+        for tenths in [9, 10, 11, 50] {
+            let plan = stored(&noise(tenths * 1024 * 1024 / 10));
+            match plan.to_config_map(NAMESPACE) {
+                Ok(map) => {
+                    let stored = serde_json::to_vec(&map).unwrap().len();
+                    // In JSON the compressed bytes are base64; etcd and the limit count the bytes.
+                    assert!(stored * 3 / 4 < 1024 * 1024, "{tenths}: {stored}");
+                    let back = StoredPlan::from_config_map(&map).unwrap();
+                    assert_eq!(back.plan.digest(), plan.plan.digest());
+                }
+                Err(error) => {
+                    assert!(tenths > 11, "{tenths}: {error}");
+                    assert!(matches!(error, StoreError::TooLarge { size, .. } if size > STORED_LIMIT), "{error}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn label_annotation_name_and_payload_are_held_against_each_other() {
         let read = |change: fn(&mut ConfigMap)| {

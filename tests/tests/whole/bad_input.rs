@@ -53,14 +53,14 @@ pub(crate) fn a_second_lab_is_refused_and_named(_: &Stage) {
 
 /// An AICR whose recipe has an apiVersion that nobody knows.
 pub(crate) fn output_that_is_no_recipe_is_named(stage: &Stage) {
-    with_fault(stage, &[("AICR_STANDIN_FAULT_COMMAND", "recipe"), ("AICR_STANDIN_FAULT_OUTPUT", "apiversion")]);
+    with_fault(stage, &[("AICR_STANDIN_FAULT_COMMAND", "recipe"), ("AICR_STANDIN_FAULT_OUTPUT", "apiversion")], &[]);
     let message = stage.until_reason("Stalled", "AICRArtifactUnsupported", 5);
     assert!(message.contains("aicr.run/v9"), "{message}");
     nothing_was_written(stage);
 }
 
 pub(crate) fn a_chart_source_that_does_not_answer_is_named(stage: &Stage) {
-    with_fault(stage, &[("AICR_STANDIN_CHARTS", "10.245.0.1:5999/upstream")]);
+    with_fault(stage, &[("AICR_STANDIN_CHARTS", "10.245.0.1:5999/upstream")], &[]);
     until_resolved_says(stage, &["[SERVICE_UNAVAILABLE]", "10.245.0.1:5999"]);
     nothing_was_written(stage);
 }
@@ -73,14 +73,19 @@ pub(crate) fn a_registry_that_is_not_there_is_named(stage: &Stage) {
     again(stage, &[]);
 }
 
-fn with_fault(stage: &Stage, variables: &[(&str, &str)]) {
+/// Installs an AICR with these variables, beside more `--set` words; returns its image.
+pub(crate) fn with_fault(stage: &Stage, variables: &[(&str, &str)], sets: &[&str]) -> String {
     let image = stage.product.stand_in("v1.0.0").unwrap();
     let image = variables.iter().fold(image, |image, (name, value)| image.env(name, value));
-    let set = format!("aicr.image={}", stage.lab.push_image(&image).unwrap());
-    again(stage, &[set.as_str()]);
+    let image = stage.lab.push_image(&image).unwrap();
+    let set = format!("aicr.image={image}");
+    let sets: Vec<&str> = sets.iter().copied().chain([set.as_str()]).collect();
+    again(stage, &sets);
+    image
 }
 
-fn again(stage: &Stage, sets: &[&str]) {
+/// Installs AICR v1.0.0 as it is, but for these `--set` words.
+pub(crate) fn again(stage: &Stage, sets: &[&str]) {
     stage.product.upgrade(&stage.lab, &Release { pushed: &stage.pushed, aicr: "v1.0.0", sets }).unwrap();
 }
 
@@ -92,7 +97,7 @@ fn until_resolved_says(stage: &Stage, words: &[&str]) {
     });
 }
 
-/// Finds no plan; leaves a plan, and validation disabled again.
+/// Finds a runtime without a rollout; leaves a plan, and validation disabled again.
 pub(crate) fn validation_that_is_required_and_not_installed_stalls(stage: &Stage) {
     stage.patch_runtime(&json!({"spec": {"validation": {"deployment": "Required"}}}));
     let message = stage.until_reason("Stalled", "ValidationUnavailable", 10);
@@ -103,7 +108,7 @@ pub(crate) fn validation_that_is_required_and_not_installed_stalls(stage: &Stage
     stage.patch_runtime(&json!({"spec": {"validation": {"deployment": "Disabled"}}}));
 }
 
-fn nothing_was_written(stage: &Stage) {
+pub(crate) fn nothing_was_written(stage: &Stage) {
     assert!(stage.list(&["get", "applications", "-n", "argocd"]).is_empty());
     assert!(stage.desired_writes().is_empty(), "{:?}", stage.desired_writes());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aicr_crds::{
     ClusterRuntimeSpec,
-    runtime::{Toleration, TolerationOperator},
+    runtime::{Override, Toleration, TolerationOperator},
     vocabulary::{Accelerator, Os, Platform, Service},
 };
 
@@ -73,6 +73,7 @@ pub(super) fn snapshot(spec: &ClusterRuntimeSpec, install: &Installation, job: &
         .flag("--namespace", &install.discovery_namespace)
         .flag("--image", &install.aicr.image)
         .flag("--service-account-name", &install.agent_service_account)
+        .flag("--job-name", super::agents::prefix(job).unwrap_or_else(|| job.to_owned()))
         .selector("--node-selector", &accelerated.node_selector)
         .flag("--timeout", "5m")
         .optional("--os", spec.criteria.os.map(Os::as_str))
@@ -98,7 +99,12 @@ pub(super) fn recipe(spec: &ClusterRuntimeSpec, install: &Installation, job: &st
 }
 
 /// `aicr bundle` of a recipe, to the registry; its digest becomes the termination message.
-pub(super) fn bundle(spec: &ClusterRuntimeSpec, install: &Installation, tag: &str) -> Vec<String> {
+pub(super) fn bundle(
+    spec: &ClusterRuntimeSpec,
+    overrides: &[Override],
+    install: &Installation,
+    tag: &str,
+) -> Vec<String> {
     let accelerated = &spec.placement.accelerated;
     let system = spec.placement.system.clone().unwrap_or_default();
     let configuration = &spec.configuration;
@@ -120,13 +126,46 @@ pub(super) fn bundle(spec: &ClusterRuntimeSpec, install: &Installation, tag: &st
         .optional("--dra-eviction-node-label", configuration.dra_eviction_node_label.as_deref())
         .optional("--nodes", configuration.nodes.map(|nodes| nodes.to_string()))
         .switch("--readiness-hooks", configuration.readiness_gates);
-    for set in &spec.overrides {
-        args = args.flag("--set", format!("{}:{}={}", set.component, set.path, set.value));
+    for set in overrides {
+        let (flag, value) = setting(&set.value);
+        args = args.flag(flag, format!("{}:{}={value}", set.component, set.path));
     }
     args.flag("--output", format!("oci://{}/bundles:{tag}", install.repository))
         .flag("--image-refs", "/dev/termination-log")
         .switch("--plain-http", install.is_plain_http())
         .0
+}
+
+/// The flag that brings a value to the chart as what it was written as. AICR's `--set` takes whatever may be a number or
+/// a truth value for one (`580.99` is a float then), which loses what a version or an image tag was. So true, false and
+/// whole numbers are what they look like, and so is a number with a signed exponent (`75e-2`); what else could be taken
+/// for one goes as text, as does what stands within double quotes of its own.
+fn setting(value: &str) -> (&'static str, String) {
+    let whole = value.strip_prefix('-').unwrap_or(value);
+    let digits = !whole.is_empty() && whole.len() < 16 && whole.bytes().all(|byte| byte.is_ascii_digit());
+    if matches!(value, "true" | "false" | "null") || digits && (whole == "0" || !whole.starts_with('0')) {
+        return ("--set", value.to_owned());
+    }
+    let signed_exponent = ["e-", "e+", "E-", "E+"].iter().any(|mark| value.contains(mark));
+    let json = serde_json::from_str::<serde_json::Value>(value);
+    if json.is_ok_and(|json| json.is_string() || json.is_number() && signed_exponent) {
+        ("--set-json", value.to_owned())
+    } else if is_plain_text(value) {
+        ("--set", value.to_owned())
+    } else {
+        ("--set-json", serde_json::Value::from(value).to_string())
+    }
+}
+
+/// Whether nobody takes it for anything but text: it begins with a letter, is no word for a truth value, a number or
+/// nothing, and holds nothing that a list of settings is parted by.
+fn is_plain_text(value: &str) -> bool {
+    const WORDS: [&str; 13] = ["true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "null", "nan", "inf"];
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');
+    value.starts_with(|c: char| c.is_ascii_alphabetic())
+        && value.chars().all(inner)
+        && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word))
+        && !value.eq_ignore_ascii_case("infinity")
 }
 
 /// `aicr upgrade-check` of two recipes, for Argo CD, as a report that never fails the command.
@@ -144,6 +183,38 @@ pub fn upgrade_check(install: &Installation, job: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// AICR renders `580.99` as a float where `--set` brings it.
+    #[test]
+    fn what_was_written_as_text_arrives_as_text() {
+        let table = [
+            ("true", "--set", "true"),
+            ("3", "--set", "3"),
+            ("-1", "--set", "-1"),
+            ("auto", "--set", "auto"),
+            ("v26.7.1", "--set", "v26.7.1"),
+            ("registry.example.com:5000/a/b@sha256:00", "--set", "registry.example.com:5000/a/b@sha256:00"),
+            ("580.99", "--set-json", "\"580.99\""),
+            ("570.133.20", "--set-json", "\"570.133.20\""),
+            ("1.10", "--set-json", "\"1.10\""),
+            ("007", "--set-json", "\"007\""),
+            ("12345678901234567890", "--set-json", "\"12345678901234567890\""),
+            ("0x1F", "--set-json", "\"0x1F\""),
+            ("1e10", "--set-json", "\"1e10\""),
+            ("yes", "--set-json", "\"yes\""),
+            ("True", "--set-json", "\"True\""),
+            (".inf", "--set-json", "\".inf\""),
+            ("", "--set-json", "\"\""),
+            ("a,b=c", "--set-json", "\"a,b=c\""),
+            ("[a]", "--set-json", "\"[a]\""),
+            ("say \"no\"\n", "--set-json", "\"say \\\"no\\\"\\n\""),
+            ("\"580\"", "--set-json", "\"580\""),
+            ("75e-2", "--set-json", "75e-2"),
+        ];
+        for (value, flag, arrives) in table {
+            assert_eq!(setting(value), (flag, arrives.to_owned()), "{value}");
+        }
+    }
 
     #[test]
     fn tolerations_are_written_as_aicr_reads_them() {

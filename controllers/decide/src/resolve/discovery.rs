@@ -13,17 +13,37 @@ const GPU_PRODUCT: &str = "nvidia.com/gpu.product";
 /// How many nodes a message names.
 const NAMED: usize = 3;
 
+/// Labels of a node, however they are kept.
+pub trait NodeLabels {
+    /// The value of a label.
+    fn value(&self, key: &str) -> Option<&str>;
+}
+
+impl NodeLabels for BTreeMap<String, String> {
+    fn value(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
 /// What is looked at of a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NodeSeen<'a> {
     /// Name.
     pub name: &'a str,
     /// Labels.
-    pub labels: &'a BTreeMap<String, String>,
+    pub labels: &'a dyn NodeLabels,
     /// `status.nodeInfo.osImage`.
     pub os_image: &'a str,
     /// `status.nodeInfo.architecture`.
     pub architecture: &'a str,
+}
+
+/// The labels that discovery looks at: those of the placement's selectors, the instance type and the accelerator. A
+/// change of any other label concerns nothing.
+pub fn labels_of_interest(placement: &Placement) -> BTreeSet<&str> {
+    let system = placement.system.iter().flat_map(|group| group.node_selector.keys());
+    let selectors = placement.accelerated.node_selector.keys().chain(system).map(String::as_str);
+    selectors.chain([INSTANCE_TYPE, GPU_PRODUCT]).collect()
 }
 
 /// One value of a property, and how many nodes have it.
@@ -63,16 +83,18 @@ impl Groups {
                 groups.add_accelerated(node);
             }
         }
+        // Nodes come in no order, and a message must not change with it.
+        groups.both.sort_unstable();
         groups
     }
 
     fn add_accelerated(&mut self, node: NodeSeen<'_>) {
         self.accelerated += 1;
-        let product = node.labels.get(GPU_PRODUCT).map_or("not labelled", String::as_str);
+        let product = node.labels.value(GPU_PRODUCT).unwrap_or("not labelled");
         *self.accelerators.entry(product.to_owned()).or_default() += 1;
         *self.systems.entry(node.os_image.to_owned()).or_default() += 1;
         *self.architectures.entry(node.architecture.to_owned()).or_default() += 1;
-        self.instance_types.extend(node.labels.get(INSTANCE_TYPE).cloned());
+        self.instance_types.extend(node.labels.value(INSTANCE_TYPE).map(str::to_owned));
     }
 
     /// The first thing that is wrong with the groups, before anything is rendered.
@@ -122,8 +144,8 @@ impl Groups {
     }
 }
 
-fn matches(selector: &BTreeMap<String, String>, labels: &BTreeMap<String, String>) -> bool {
-    !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+fn matches(selector: &BTreeMap<String, String>, labels: &dyn NodeLabels) -> bool {
+    !selector.is_empty() && selector.iter().all(|(key, value)| labels.value(key) == Some(value.as_str()))
 }
 
 #[cfg(test)]
@@ -150,6 +172,26 @@ mod tests {
             architecture: "amd64",
         });
         Groups::count(&placement, seen).check(&placement).err()
+    }
+
+    #[test]
+    fn nodes_in_both_groups_are_named_in_one_order_whatever_order_they_come_in() {
+        let nodes =
+            [SYSTEM, ("b", BOTH, "Ubuntu"), ("d", BOTH, "Ubuntu"), ("a", BOTH, "Ubuntu"), ("c", BOTH, "Ubuntu")];
+        let mut turned = nodes;
+        turned.reverse();
+        let (_, message) = check(&nodes).unwrap();
+        assert!(message.contains(": a, b, c and 1 more;"), "{message}");
+        assert_eq!(check(&turned).unwrap().1, message);
+    }
+
+    #[test]
+    fn only_labels_of_selectors_type_and_accelerator_concern_discovery() {
+        let placement =
+            r#"{"accelerated":{"nodeSelector":{"pool":"gpu"}},"system":{"nodeSelector":{"role":"system"}}}"#;
+        let placement: Placement = serde_json::from_str(placement).unwrap();
+        let expected = ["node.kubernetes.io/instance-type", "nvidia.com/gpu.product", "pool", "role"];
+        assert_eq!(labels_of_interest(&placement), expected.into());
     }
 
     const SYSTEM: Node = ("s1", &[("role", "system")], "Ubuntu");

@@ -17,6 +17,14 @@ impl AicrInstall {
     pub fn is(&self, recorded: &str) -> bool {
         recorded.trim_start_matches('v') == self.version.trim_start_matches('v')
     }
+
+    /// Says which version was reported and which is installed.
+    pub fn mismatch(&self, reported: &str) -> String {
+        let Self { version, image } = self;
+        format!(
+            "the image {image} reports version {reported}, but aicr.version is {version}; set both to the same release"
+        )
+    }
 }
 
 /// What the arguments of AICR's commands need to know of the installation.

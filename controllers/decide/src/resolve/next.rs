@@ -1,17 +1,17 @@
 //! The way from inputs to a plan: node groups, snapshot, recipe, render, mirror; the first that is not done decides.
 
-use std::collections::BTreeMap;
-
 use aicr_crds::{ClusterRuntime, Digest, keys::annotation, reason::Reason, runtime::Criteria};
 use jiff::Timestamp;
 
 use super::{
-    args,
+    cleanup,
     discovery::Groups,
     inputs::{self, Installation, input_label},
-    jobs::{JobPhase, JobSeen, RunState, StageRuns, backoff, run_state},
+    jobs::{JobPhase, JobSeen, RunState, StageRuns, backoff, run_state_recorded},
+    plans,
+    record::{RunRecord, record_of},
     snapshot::{self, Stored},
-    verdict::{JobPlan, MirrorPlan, Output, Stage, Verdict},
+    verdict::{JobPlan, MirrorPlan, Stage, Verdict},
 };
 
 /// What is seen around resolution.
@@ -27,6 +27,8 @@ pub struct Seen<'a> {
     pub snapshots: Vec<Stored>,
     /// AICR Jobs of this installation.
     pub jobs: Vec<JobSeen>,
+    /// What is remembered of failed runs, also of those whose Jobs are gone.
+    pub records: Vec<RunRecord>,
     /// Plans of this runtime that can be read.
     pub plans: Vec<Digest>,
     /// Identity of the active plan's gpu-operator chart.
@@ -42,6 +44,8 @@ pub struct Seen<'a> {
 pub enum Credentials {
     /// They are there, or none are needed.
     Ready,
+    /// They are being fetched for the first time.
+    Pending,
     /// They could not be had; why.
     Unavailable(String),
 }
@@ -69,113 +73,136 @@ pub enum MirrorSeen {
 
 /// What resolution does next.
 pub fn next(seen: &Seen<'_>, now: Timestamp) -> Verdict {
-    let spec = &seen.runtime.spec;
-    if let Err((reason, message)) = seen.groups.check(&spec.placement) {
+    if let Some(record) = unrecorded(seen) {
+        return Verdict::Record(Box::new(record));
+    }
+    let placement = &seen.runtime.spec.placement;
+    if let Err((reason, message)) = seen.groups.check(placement) {
         return Verdict::Stall(reason, message);
     }
-    let token = seen
-        .runtime
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(annotation::RESNAPSHOT))
-        .cloned();
-    let present = snapshot::present(&spec.placement, &seen.groups, &seen.install.aicr, seen.gpu_operator, token, now);
-    let newest =
-        seen.snapshots.iter().max_by(|one, other| (one.taken_at, &one.name).cmp(&(other.taken_at, &other.name)));
-    match snapshot::due(newest.map(|stored| &stored.record), &present) {
-        Some(cause) => take_snapshot(seen, snapshot::Record { cause: cause.to_owned(), ..present }, now),
-        None => newest
-            .map_or_else(|| Verdict::Wait("no snapshot".to_owned(), None), |stored| with_snapshot(seen, stored, now)),
+    let annotations = seen.runtime.metadata.annotations.as_ref();
+    let token = annotations.and_then(|annotations| annotations.get(annotation::RESNAPSHOT)).cloned();
+    let present = snapshot::present(placement, &seen.groups, &seen.install.aicr, seen.gpu_operator, token, now);
+    let mut stored: Vec<&Stored> = seen.snapshots.iter().collect();
+    stored.sort_by_key(|stored| (stored.taken_at, &stored.name));
+    let trigger = input_label(inputs::hash(&present));
+    let records: Vec<&snapshot::Record> = stored.iter().map(|stored| &stored.record).collect();
+    match (snapshot::due(&records, &present), stored.last()) {
+        (None, Some(newest)) => with_snapshot(seen, newest, &trigger, now),
+        (cause, _) => {
+            let cause = cause.unwrap_or("first resolution").to_owned();
+            take_snapshot(seen, snapshot::Record { cause, ..present }, &trigger, now)
+        }
     }
 }
 
+/// A failed run of resolution that is not remembered yet: that comes before anything is decided on it, or its Job goes.
+fn unrecorded(seen: &Seen<'_>) -> Option<RunRecord> {
+    let resolves = |stage: Stage| match stage {
+        Stage::Snapshot | Stage::Recipe | Stage::Base | Stage::Render => true,
+        // Of the first, deleting its failed Jobs is how a person asks for another run.
+        Stage::Assessment | Stage::Validation => false,
+    };
+    seen.jobs.iter().filter(|job| resolves(job.stage)).find_map(|job| {
+        let runs = StageRuns { stage: job.stage, jobs: &seen.jobs, input: &job.input };
+        let known = record_of(&seen.records, job.stage, &job.input);
+        RunRecord::of(runs, known).filter(|record| Some(record) != known)
+    })
+}
+
+fn judged<'a>(seen: &'a Seen<'_>, stage: Stage, input: &'a str, now: Timestamp) -> RunState<'a> {
+    let runs = StageRuns { stage, jobs: &seen.jobs, input };
+    run_state_recorded(runs, record_of(&seen.records, stage, input), now)
+}
+
 /// Runs the snapshot stage; its input is the state of all triggers, so overlapping triggers make one run.
-fn take_snapshot(seen: &Seen<'_>, record: snapshot::Record, now: Timestamp) -> Verdict {
-    let input = input_label(inputs::hash(&snapshot::Record { cause: String::new(), ..record.clone() }));
-    let runs = StageRuns { stage: Stage::Snapshot, jobs: &seen.jobs, input: &input };
-    match run_state(runs, now) {
-        RunState::Due(attempt) => {
-            let name = job_name(Stage::Snapshot, &input, attempt);
-            let args = args::snapshot(&seen.runtime.spec, seen.install, &name);
-            let plan = JobPlan {
-                name,
-                stage: Stage::Snapshot,
-                input,
-                attempt,
-                args,
-                inputs: BTreeMap::new(),
-                output: Output::ConfigMap,
-            };
-            Verdict::Run(Box::new(plan))
-        }
+fn take_snapshot(seen: &Seen<'_>, record: snapshot::Record, input: &str, now: Timestamp) -> Verdict {
+    let obsolete = cleanup::before_snapshot(&seen.jobs, input);
+    if !obsolete.is_empty() {
+        return Verdict::DeleteJobs(obsolete);
+    }
+    match judged(seen, Stage::Snapshot, input, now) {
+        RunState::Due(attempt) => Verdict::Run(Box::new(plans::snapshot(seen, input, attempt))),
         RunState::Done(job) => Verdict::StoreSnapshot { job: job.name.clone(), record: Box::new(record) },
         other @ (RunState::Backoff(..) | RunState::Active(_) | RunState::Stalled(..)) => waiting(other),
     }
 }
 
 /// With a snapshot that serves: its readings, then the plan of these inputs, or the stage that is due.
-fn with_snapshot(seen: &Seen<'_>, stored: &Stored, now: Timestamp) -> Verdict {
+fn with_snapshot(seen: &Seen<'_>, stored: &Stored, trigger: &str, now: Timestamp) -> Verdict {
     let spec = &seen.runtime.spec;
-    let reading = match &stored.reading {
-        Ok(reading) => reading,
-        Err((reason, message)) => return Verdict::Stall(*reason, message.clone()),
-    };
-    if !seen.install.aicr.is(&reading.version) {
-        return Verdict::Stall(Reason::AICRVersionMismatch, mismatch(&reading.version, seen.install));
+    let inputs = inputs::of_render(inputs::of_spec(spec, &seen.install.aicr), &stored.name);
+    let input = input_label(inputs);
+    let obsolete = cleanup::with_snapshot(&seen.jobs, trigger, &input);
+    if !obsolete.is_empty() {
+        return Verdict::DeleteJobs(obsolete);
     }
-    let criteria = match snapshot::criteria(&spec.criteria, reading) {
+    let criteria = match readings(seen, stored) {
         Ok(criteria) => criteria,
         Err((reason, message)) => return Verdict::Stall(reason, message),
     };
-    let inputs = inputs::of_render(inputs::of_spec(spec, &seen.install.aicr), &stored.name);
-    if let Some(digest) = stored.resolved.get(&input_label(inputs)).filter(|digest| seen.plans.contains(digest)) {
-        let done: Vec<String> =
-            seen.jobs.iter().filter(|job| is_finished_render(job)).map(|job| job.name.clone()).collect();
+    if let Some(digest) = stored.resolved.get(&input).filter(|digest| seen.plans.contains(digest)) {
+        let done = cleanup::resolved(&seen.jobs);
         return if done.is_empty() { Verdict::Resolved(*digest) } else { Verdict::DeleteJobs(done) };
     }
-    render(seen, stored, inputs, criteria, now)
+    render(seen, stored, inputs, criteria, now).unwrap_or_else(|verdict| *verdict)
 }
 
-/// Successful recipe and render Jobs are of no use once the plan is stored; a failed one stays for people until its TTL.
-fn is_finished_render(job: &JobSeen) -> bool {
-    let succeeded = match job.phase {
-        JobPhase::Succeeded { .. } => true,
-        JobPhase::Suspended | JobPhase::Active(_) | JobPhase::Failed { .. } => false,
-    };
-    let rendering = match job.stage {
-        Stage::Recipe | Stage::Base | Stage::Render => true,
-        Stage::Snapshot | Stage::Assessment | Stage::Validation => false,
-    };
-    succeeded && rendering
+/// The criteria as the newest snapshot and the spec make them, where they do.
+pub fn criteria(seen: &Seen<'_>) -> Option<Criteria> {
+    let newest = seen.snapshots.iter().max_by_key(|stored| (stored.taken_at, &stored.name))?;
+    readings(seen, newest).ok()
 }
 
-fn render(seen: &Seen<'_>, stored: &Stored, inputs: Digest, criteria: Criteria, now: Timestamp) -> Verdict {
-    let input = input_label(inputs);
-    let recipe = match stage(seen, Stage::Recipe, &input, now, |attempt| recipe_job(seen, stored, &input, attempt)) {
-        Ok(job) => job,
-        Err(verdict) => return verdict,
-    };
-    let JobPhase::Succeeded { output: Some(recipe), .. } = &recipe.phase else {
-        return Verdict::Wait("the recipe is being read".to_owned(), None);
-    };
-    if let Credentials::Unavailable(why) = &seen.credentials {
-        return Verdict::Stall(Reason::RegistryCredentialsUnavailable, why.clone());
+fn readings(seen: &Seen<'_>, stored: &Stored) -> Result<Criteria, (Reason, String)> {
+    let reading = stored.reading.as_ref().map_err(Clone::clone)?;
+    let aicr = &seen.install.aicr;
+    if !aicr.is(&reading.version) {
+        return Err((Reason::AICRVersionMismatch, aicr.mismatch(&reading.version)));
     }
-    let bundle = match stage(seen, Stage::Render, &input, now, |attempt| bundle_job(seen, recipe, &input, attempt)) {
-        Ok(job) => job,
-        Err(verdict) => return verdict,
+    snapshot::criteria(&seen.runtime.spec.criteria, reading)
+}
+
+pub(super) fn render(
+    seen: &Seen<'_>,
+    stored: &Stored,
+    inputs: Digest,
+    criteria: Criteria,
+    now: Timestamp,
+) -> Result<Verdict, Box<Verdict>> {
+    let input = &input_label(inputs);
+    let recipe = stage(seen, Stage::Recipe, input, now, |attempt| plans::recipe(seen, stored, input, attempt))?;
+    let JobPhase::Succeeded { output: Some(recipe), .. } = &recipe.phase else {
+        return Ok(Verdict::Wait("the recipe is being read".to_owned(), None));
     };
-    let JobPhase::Succeeded { message, .. } = &bundle.phase else {
-        return Verdict::Wait("the bundle's digest is being read".to_owned(), None);
+    match &seen.credentials {
+        Credentials::Ready => {}
+        Credentials::Pending => {
+            return Ok(Verdict::Wait("the registry's credentials are being fetched".to_owned(), None));
+        }
+        Credentials::Unavailable(why) => {
+            return Ok(Verdict::Stall(Reason::RegistryCredentialsUnavailable, why.clone()));
+        }
+    }
+    let bundle = |of: Stage| -> Result<Digest, Box<Verdict>> {
+        let job = stage(seen, of, input, now, |attempt| plans::bundle(seen, of, recipe, input, attempt))?;
+        digest(of, job)
     };
-    let Ok(digest) = message.trim().parse() else {
-        return Verdict::Stall(
-            Reason::AICRInternal,
-            format!("aicr render wrote no bundle digest: {}", crate::message::bounded(message, 200)),
-        );
+    let overrides = seen.runtime.spec.overrides.clone();
+    let base = (!overrides.is_empty()).then(|| bundle(Stage::Base)).transpose()?;
+    let bundle = bundle(Stage::Render)?;
+    Ok(mirror(seen, MirrorPlan { bundle, base, overrides, inputs, snapshot: stored.name.clone(), criteria }, now))
+}
+
+/// The bundle that a Job pushed.
+fn digest(stage: Stage, job: &JobSeen) -> Result<Digest, Box<Verdict>> {
+    let JobPhase::Succeeded { message, .. } = &job.phase else {
+        return Err(Box::new(Verdict::Wait("the bundle's digest is being read".to_owned(), None)));
     };
-    mirror(seen, MirrorPlan { bundle: digest, base: None, inputs, snapshot: stored.name.clone(), criteria }, now)
+    message.trim().parse().map_err(|_| {
+        let shown = crate::message::bounded(message, 200);
+        Box::new(Verdict::Stall(Reason::AICRInternal, format!("aicr {stage} wrote no bundle digest: {shown}")))
+    })
 }
 
 fn stage<'a>(
@@ -184,36 +211,15 @@ fn stage<'a>(
     input: &'a str,
     now: Timestamp,
     job: impl FnOnce(u32) -> JobPlan,
-) -> Result<&'a JobSeen, Verdict> {
-    match run_state(StageRuns { stage, jobs: &seen.jobs, input }, now) {
+) -> Result<&'a JobSeen, Box<Verdict>> {
+    match judged(seen, stage, input, now) {
         RunState::Done(done) => Ok(done),
-        RunState::Due(attempt) => Err(Verdict::Run(Box::new(job(attempt)))),
-        other @ (RunState::Backoff(..) | RunState::Active(_) | RunState::Stalled(..)) => Err(waiting(other)),
-    }
-}
-
-fn recipe_job(seen: &Seen<'_>, stored: &Stored, input: &str, attempt: u32) -> JobPlan {
-    let name = job_name(Stage::Recipe, input, attempt);
-    JobPlan {
-        args: args::recipe(&seen.runtime.spec, seen.install, &name),
-        name,
-        stage: Stage::Recipe,
-        input: input.to_owned(),
-        attempt,
-        inputs: [("snapshot.yaml".to_owned(), stored.text.clone())].into(),
-        output: Output::ConfigMap,
-    }
-}
-
-fn bundle_job(seen: &Seen<'_>, recipe: &str, input: &str, attempt: u32) -> JobPlan {
-    JobPlan {
-        name: job_name(Stage::Render, input, attempt),
-        stage: Stage::Render,
-        input: input.to_owned(),
-        attempt,
-        args: args::bundle(&seen.runtime.spec, seen.install, &format!("render-{input}")),
-        inputs: [("recipe.yaml".to_owned(), recipe.to_owned())].into(),
-        output: Output::Registry,
+        RunState::Due(attempt) => Err(Box::new(Verdict::Run(Box::new(job(attempt))))),
+        RunState::Stalled(reason, message) => {
+            let (reason, message) = plans::blamed(seen, stage, reason, message);
+            Err(Box::new(Verdict::Stall(reason, message)))
+        }
+        other @ (RunState::Backoff(..) | RunState::Active(_)) => Err(Box::new(waiting(other))),
     }
 }
 
@@ -246,8 +252,6 @@ pub(crate) fn job_name(stage: Stage, input: &str, attempt: u32) -> String {
     format!("aicr-{stage}-{cut}-{attempt}")
 }
 
-/// Says which version was reported and which is installed.
-pub(crate) fn mismatch(reported: &str, install: &Installation) -> String {
-    let (version, image) = (&install.aicr.version, &install.aicr.image);
-    format!("the image {image} reports version {reported}, but aicr.version is {version}; set both to the same release")
-}
+#[cfg(test)]
+#[path = "next/tests.rs"]
+mod tests;

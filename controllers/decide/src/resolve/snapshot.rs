@@ -91,16 +91,19 @@ pub(super) fn present(
     }
 }
 
-/// Why a snapshot is due now, given the newest one; `None` where that one serves.
-pub(super) fn due(newest: Option<&Record>, present: &Record) -> Option<&'static str> {
-    let Some(newest) = newest else { return Some("first resolution") };
+/// Why a snapshot is due now, given those that are stored, oldest first; `None` where the newest serves.
+pub(super) fn due(stored: &[&Record], present: &Record) -> Option<&'static str> {
+    let Some(newest) = stored.last() else { return Some("first resolution") };
+    // A token acts once, also when it comes back after another.
+    let spent = |token: &String| stored.iter().any(|record| record.token.as_ref() == Some(token));
     let gone_by = [
-        (newest.token != present.token && present.token.is_some(), "requested"),
+        (present.token.as_ref().is_some_and(|token| !spent(token)), "requested"),
         (newest.placement != present.placement, "accelerated placement changed"),
         (newest.image != present.image, "AICR image changed"),
         (newest.node_types != present.node_types, "accelerated node types changed"),
         (newest.gpu_operator != present.gpu_operator, "gpu-operator release of the active plan changed"),
-        (newest.day != present.day, "first resolution of the day"),
+        // Of two clocks around midnight, the slower takes no second one.
+        (newest.day < present.day, "first resolution of the day"),
     ];
     gone_by.into_iter().find_map(|(due, cause)| due.then_some(cause))
 }
@@ -175,15 +178,31 @@ mod tests {
     fn each_trigger_takes_one_snapshot(#[case] change: fn(&mut Record), #[case] cause: Option<&'static str>) {
         let mut present = record();
         change(&mut present);
-        assert_eq!(due(Some(&record()), &present), cause);
-        assert_eq!(due(Some(&present), &present), None);
+        assert_eq!(due(&[&record()], &present), cause);
+        assert_eq!(due(&[&present], &present), None);
     }
 
     #[test]
     fn the_first_resolution_takes_one_and_a_token_taken_away_takes_none() {
-        assert_eq!(due(None, &record()), Some("first resolution"));
-        let with_token = Record { token: Some("1".into()), ..record() };
-        assert_eq!(due(Some(&with_token), &record()), None);
+        assert_eq!(due(&[], &record()), Some("first resolution"));
+        assert_eq!(due(&[&with_token("1")], &record()), None);
+    }
+
+    fn with_token(token: &str) -> Record {
+        Record { token: Some(token.into()), ..record() }
+    }
+
+    #[test]
+    fn a_token_acts_once_also_when_it_comes_back_after_another() {
+        let (one, two) = (with_token("1"), with_token("2"));
+        assert_eq!(due(&[&one, &two], &with_token("1")), None);
+        assert_eq!(due(&[&one, &two], &with_token("3")), Some("requested"));
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_takes_no_snapshot_of_the_day_before() {
+        let yesterday = Record { day: "2026-11-28".into(), ..record() };
+        assert_eq!(due(&[&record()], &yesterday), None);
     }
 
     fn reading() -> Reading {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use aicr_crds::{Digest, reason::Reason};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::record::RunRecord;
 
 /// What resolution does next.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,9 +20,11 @@ pub enum Verdict {
         /// What the snapshot saw, recorded beside it.
         record: Box<super::snapshot::Record>,
     },
+    /// Keep what this run says where it outlives its Job, before the next one starts.
+    Record(Box<RunRecord>),
     /// Read the rendered bundle, mirror its charts, and store the plan.
     Mirror(Box<MirrorPlan>),
-    /// Delete finished or superseded Jobs whose output is stored or of no use.
+    /// Delete Jobs whose output is stored, or that no present input asks for; one that runs is cancelled so.
     DeleteJobs(Vec<String>),
     /// The plan of these inputs exists.
     Resolved(Digest),
@@ -35,7 +40,7 @@ impl Verdict {
         match self {
             Self::Wait(message, _) | Self::Stall(_, message) => message,
             Self::Mirror(_) => "charts are mirrored into the registry",
-            Self::Run(_) | Self::StoreSnapshot { .. } | Self::DeleteJobs(_) | Self::Resolved(_) => {
+            Self::Run(_) | Self::StoreSnapshot { .. } | Self::Record(_) | Self::DeleteJobs(_) | Self::Resolved(_) => {
                 "AICR Jobs are running"
             }
         }
@@ -43,7 +48,8 @@ impl Verdict {
 }
 
 /// Stages of AICR, as the Jobs' label and the messages name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stage {
     /// `aicr snapshot`.
     Snapshot,
@@ -132,6 +138,8 @@ pub struct MirrorPlan {
     pub bundle: Digest,
     /// Of the base bundle, where there are overrides.
     pub base: Option<Digest>,
+    /// The overrides that were rendered.
+    pub overrides: Vec<aicr_crds::runtime::Override>,
     /// Hash of the inputs.
     pub inputs: Digest,
     /// Snapshot the inputs hold.

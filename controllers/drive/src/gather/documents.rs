@@ -4,13 +4,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use aicr_crds::{Digest, keys::label, plan::StoredPlan};
 use aicr_decide::{
-    resolve::snapshot::Stored,
+    resolve::{RunRecord, snapshot::Stored},
     seen::{Assessment, World},
 };
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
-use crate::watch::{Content, Document, SnapshotDocument};
+use crate::{
+    watch::{Content, Document, SnapshotDocument},
+    write::RUNS,
+};
 
 /// Component whose release is one of a snapshot's triggers.
 const GPU_OPERATOR: &str = "gpu-operator";
@@ -48,7 +51,7 @@ pub(super) fn snapshots(documents: &[Arc<Document>]) -> Vec<Stored> {
         .iter()
         .filter_map(|document| match &document.content {
             Content::Snapshot(snapshot) => Some(stored(&document.metadata, snapshot)),
-            Content::Plan(_) | Content::Assessment(_) | Content::Other => None,
+            Content::Plan(_) | Content::Assessment(_) | Content::Runs(_) | Content::Other => None,
         })
         .collect();
     all.sort_by(|one, other| (one.taken_at, &one.name).cmp(&(other.taken_at, &other.name)));
@@ -64,6 +67,15 @@ fn stored(metadata: &ObjectMeta, snapshot: &SnapshotDocument) -> Stored {
         text: snapshot.text.clone(),
         resolved: snapshot.resolved.iter().map(|entry| (entry.input.clone(), entry.plan)).collect(),
     }
+}
+
+/// What is remembered of failed runs.
+pub(super) fn records(documents: &[Arc<Document>]) -> Vec<RunRecord> {
+    let runs = documents.iter().find_map(|document| match &document.content {
+        Content::Runs(records) if document.metadata.name.as_deref() == Some(RUNS) => Some(records),
+        Content::Runs(_) | Content::Plan(_) | Content::Snapshot(_) | Content::Assessment(_) | Content::Other => None,
+    });
+    runs.map(|records| Vec::clone(records)).unwrap_or_default()
 }
 
 /// Stored assessments that can be read, by input label.

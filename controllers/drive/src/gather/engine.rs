@@ -2,18 +2,24 @@
 
 use aicr_decide::{resolve::Namespaces, seen::EngineState};
 
+use jiff::Timestamp;
+
+use super::rights::MayWrite;
 use crate::{settings::DriveSettings, watch::Watches};
 
-/// What the watches say of Argo CD.
-pub(super) fn state(watches: &Watches) -> EngineState {
+/// What the watches say of Argo CD at `now`, and what the API server lets us write there.
+pub(super) fn state(watches: &Watches, rights: MayWrite, now: Timestamp) -> EngineState {
     if !watches.has_engine() {
         return EngineState::Missing;
     }
-    if watches.applications.is_refused() || watches.projects.is_refused() {
+    if watches.applications.is_refused() || watches.projects.is_refused() || rights == MayWrite::No {
         return EngineState::Unauthorized;
     }
     if watches.projects.is_empty() {
         return EngineState::ProjectMissing;
+    }
+    if watches.repo_creds.is_some() && !watches.token().is_fresh(now) {
+        return EngineState::CredentialsStale;
     }
     EngineState::Available
 }

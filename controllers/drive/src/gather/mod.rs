@@ -3,25 +3,36 @@
 mod credentials;
 mod documents;
 mod engine;
+mod groups;
 mod lookups;
+mod rights;
 mod runs;
 
 use std::{collections::BTreeSet, future::Future, sync::Arc};
 
 use aicr_crds::{ClusterRuntime, RuntimeRollout, application::Application};
 use aicr_decide::{
-    resolve::{Credentials, Groups, JobSeen, MirrorSeen, NodeSeen, Seen},
+    resolve::{Credentials, JobSeen, MirrorSeen, RunRecord, Seen},
     rollout::Position,
     seen::{Resolution, ResolutionState, RolloutSeen, RuntimeSeen, TargetSeen, World, outcome},
 };
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 
 pub(crate) use aicr_decide::resolve::Namespaces;
 pub(crate) use credentials::Access;
 pub(crate) use runs::{Finished, Jobs};
 
-use self::{credentials::CredentialsReader, lookups::Lookups, runs::Runs};
+use self::{
+    credentials::CredentialsReader,
+    groups::Counted,
+    lookups::Lookups,
+    rights::{MayWrite, Rights},
+    runs::Runs,
+};
 use crate::{
+    credentials::Held,
     error::DriveError,
     settings::DriveSettings,
     watch::{Document, Watches},
@@ -34,17 +45,21 @@ pub(crate) struct Gatherer {
     settings: Arc<DriveSettings>,
     lookups: Lookups,
     runs: Runs,
+    rights: Rights,
     credentials: CredentialsReader,
+    counted: Counted,
 }
 
 impl Gatherer {
-    /// A gatherer over these stores.
-    pub(crate) fn new(client: &Client, watches: Arc<Watches>, settings: Arc<DriveSettings>) -> Self {
+    /// A gatherer over these stores, with the token that is held.
+    pub(crate) fn new(client: &Client, watches: Arc<Watches>, settings: Arc<DriveSettings>, held: Held) -> Self {
         Self {
             watches,
             lookups: Lookups::new(client, &settings),
-            runs: Runs::new(client.clone()),
-            credentials: CredentialsReader::new(client, &settings),
+            runs: Runs::new(client.clone(), &settings),
+            rights: Rights::new(client, &settings),
+            credentials: CredentialsReader::new(client, &settings, held),
+            counted: Counted::default(),
             settings,
         }
     }
@@ -91,10 +106,11 @@ impl Gatherer {
         let documents = self.watches.documents.all();
         let (plans, unreadable_plans) = documents::plans(&documents);
         unreadable.extend(unreadable_plans);
+        let rights = if self.watches.has_engine() { self.rights.look().await } else { MayWrite::Yes };
         let mut world = World {
             settings: self.settings.decide.clone(),
             install: self.settings.install.clone(),
-            engine: engine::state(&self.watches),
+            engine: engine::state(&self.watches, rights, Timestamp::now()),
             runtime,
             resolution,
             plans,
@@ -130,21 +146,15 @@ impl Gatherer {
 
     /// Everything around resolution.
     pub(crate) fn resolution<'a>(&self, world: &'a World, mirror: MirrorSeen) -> Seen<'a> {
-        let nodes = self.watches.nodes.all();
-        let labels = std::collections::BTreeMap::new();
-        let seen = nodes.iter().map(|node| NodeSeen {
-            name: node.metadata.name.as_deref().unwrap_or_default(),
-            labels: node.metadata.labels.as_ref().unwrap_or(&labels),
-            os_image: node.os_image(),
-            architecture: node.architecture(),
-        });
         let own = world.plans.iter().filter(|(_, (_, stored))| stored.context.runtime_uid == world.uid());
+        let documents = self.watches.documents.all();
         Seen {
             runtime: &world.runtime,
             install: &world.install,
-            groups: Groups::count(&world.runtime.spec.placement, seen),
-            snapshots: documents::snapshots(&self.watches.documents.all()),
+            groups: self.counted.groups(&self.watches.nodes, &world.runtime.spec.placement),
+            snapshots: documents::snapshots(&documents),
             jobs: world.jobs.clone(),
+            records: documents::records(&documents),
             plans: own.map(|(digest, _)| *digest).collect(),
             gpu_operator: documents::gpu_operator(world),
             credentials: Credentials::Ready,
@@ -157,7 +167,7 @@ impl Gatherer {
         RolloutSeen {
             settings: self.settings.decide.clone(),
             runtime: RuntimeSeen::Gone,
-            engine: engine::state(&self.watches),
+            engine: engine::state(&self.watches, MayWrite::Yes, Timestamp::now()),
             resolution: ResolutionState::Unknown,
             target: TargetSeen::None,
             applications: self.stored_applications(),
@@ -167,13 +177,33 @@ impl Gatherer {
     }
 
     /// AICR Jobs, with what of them has just finished.
-    pub(crate) async fn jobs(&mut self, now: jiff::Timestamp) -> Result<Jobs, DriveError> {
+    pub(crate) async fn jobs(&mut self, now: Timestamp) -> Result<Jobs, DriveError> {
         self.runs.look(&self.watches, now).await
     }
 
     /// How the registry can be spoken to.
-    pub(crate) async fn access(&mut self) -> Result<Access, DriveError> {
-        self.credentials.read().await
+    pub(crate) async fn access(&mut self, now: Timestamp) -> Result<Access, DriveError> {
+        self.credentials.read(now).await
+    }
+
+    /// The registry's credentials as a docker configuration, where the operator fetches them itself.
+    pub(crate) fn docker_config(&self, now: Timestamp) -> Option<Vec<u8>> {
+        self.credentials.docker_config(now)
+    }
+
+    /// When Argo CD's token turns stale by itself.
+    pub(crate) fn token_turns_stale(&self, now: Timestamp) -> Option<Timestamp> {
+        self.watches.token().turns_stale(now)
+    }
+
+    /// What is remembered of failed runs.
+    pub(crate) fn records(&self) -> Vec<RunRecord> {
+        documents::records(&self.watches.documents.all())
+    }
+
+    /// The Jobs of our launchers' agents.
+    pub(crate) async fn agents(&self) -> Result<Vec<Job>, DriveError> {
+        self.runs.agents().await
     }
 
     /// Where releases may be installed.

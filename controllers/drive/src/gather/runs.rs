@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use aicr_decide::resolve::{JobPhase, JobSeen};
+use aicr_crds::keys::label;
+use aicr_decide::resolve::{AicrInstall, JobPhase, JobSeen, Stage, launcher_of_agent};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -16,6 +17,7 @@ use kube::{Api, Client, api::ListParams};
 use crate::{
     error::DriveError,
     jobs::seen::{self, Around},
+    settings::DriveSettings,
     watch::{Shelf, Watches},
     write::CALL_LIMIT,
 };
@@ -24,6 +26,8 @@ use crate::{
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// Events of one pod that are read.
 const EVENTS: u32 = 50;
+/// Agents that are looked at.
+const AGENTS: u32 = 100;
 /// Events of a namespace that are read for a Job whose pods are gone.
 const NAMESPACE_EVENTS: u32 = 500;
 
@@ -46,12 +50,24 @@ pub(crate) struct Finished {
 /// Looks at Jobs.
 pub(super) struct Runs {
     client: Client,
+    aicr: AicrInstall,
+    discovery: String,
     finished: BTreeMap<String, JobSeen>,
 }
 
 impl Runs {
-    pub(super) fn new(client: Client) -> Self {
-        Self { client, finished: BTreeMap::new() }
+    pub(super) fn new(client: Client, settings: &DriveSettings) -> Self {
+        let discovery = settings.jobs.discovery_namespace.clone();
+        Self { client, aicr: settings.install.aicr.clone(), discovery, finished: BTreeMap::new() }
+    }
+
+    /// The Jobs of our launchers' agents. They carry AICR's labels, not ours, so no watch of ours tells of them.
+    pub(super) async fn agents(&self) -> Result<Vec<Job>, DriveError> {
+        let params = ListParams::default().labels(label::AICR_RUN_ID).limit(AGENTS);
+        let api: Api<Job> = Api::namespaced(self.client.clone(), &self.discovery);
+        let mut agents = asked("list the agents' Jobs".to_owned(), api.list(&params)).await?.items;
+        agents.retain(|job| launcher_of_agent(place(job).1).is_some());
+        Ok(agents)
     }
 
     /// Every Job as it is now.
@@ -87,11 +103,11 @@ impl Runs {
         let pods = asked(format!("list the pods of Job {name}"), pods.list(&params)).await?.items;
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
         let output = asked(format!("get ConfigMap {name}"), maps.get_opt(name)).await?;
-        // The deadline takes the pods along; only Events tell then whether the run had ever begun.
-        let events = if pods.is_empty() { self.events(namespace, name).await? } else { Vec::new() };
-        let Some(seen) = seen::job(job, Around { pods: &pods, events: &events, output: output.as_ref(), now }) else {
-            return Ok(());
-        };
+        // The deadline takes the pods along, and a launcher its agent: only Events tell then whether a run ever began.
+        let hidden = pods.is_empty() || is_launcher(job);
+        let events = if hidden { self.events(namespace, name).await? } else { Vec::new() };
+        let around = Around { pods: &pods, events: &events, output: output.as_ref(), aicr: &self.aicr, now };
+        let Some(seen) = seen::job(job, around) else { return Ok(()) };
         self.finished.insert(uid, seen.clone());
         jobs.all.push(seen.clone());
         let at = match &seen.phase {
@@ -121,25 +137,59 @@ impl Runs {
             let named = pod.metadata.labels.as_ref().and_then(|labels| labels.get("job-name"));
             pod.metadata.namespace.as_deref() == Some(namespace) && named.map(String::as_str) == Some(name)
         };
-        let pods: Vec<Pod> = pods.iter().filter(mine).map(|pod| Pod::clone(pod)).collect();
+        let own: Vec<Pod> = pods.iter().filter(mine).map(|pod| Pod::clone(pod)).collect();
         let suspended = job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true);
-        let waits = !suspended && !pods.iter().any(has_started);
-        let mut events = Vec::new();
-        if waits {
-            let uids = pods.iter().map(|pod| &pod.metadata).chain([&job.metadata]).filter_map(|one| one.uid.as_deref());
-            for uid in uids {
-                let params = ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(EVENTS);
-                let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-                events.extend(asked(format!("list the Events of Job {name}"), api.list(&params)).await?.items);
-            }
+        let waits = !suspended && !own.iter().any(has_started);
+        let events = if waits { self.events_of(job, &own).await? } else { Vec::new() };
+        let around = Around { pods: &own, events: &events, output: None, aicr: &self.aicr, now };
+        let mut seen = seen::job(job, around);
+        let launched = !suspended && !waits && is_launcher(job);
+        if let Some(JobSeen { phase: phase @ JobPhase::Active(None), .. }) = seen.as_mut().filter(|_| launched) {
+            *phase = JobPhase::Active(self.behind(name, pods, now).await?);
         }
-        Ok((seen::job(job, Around { pods: &pods, events: &events, output: None, now }), waits))
+        Ok((seen, waits || launched))
+    }
+
+    /// What keeps the agent of a running launcher from running.
+    async fn behind(&self, launcher: &str, pods: &[Arc<Pod>], now: Timestamp) -> Result<Option<String>, DriveError> {
+        let mut agents = self.agents().await?;
+        agents.retain(|job| launcher_of_agent(place(job).1).as_deref() == Some(launcher) && !is_finished(job));
+        let Some(agent) = agents.first() else { return Ok(None) };
+        let name = place(agent).1;
+        let mine = pods.iter().filter(|pod| {
+            pod.metadata.labels.as_ref().and_then(|labels| labels.get("job-name")).map(String::as_str) == Some(name)
+        });
+        let mine: Vec<Pod> = mine.map(|pod| Pod::clone(pod)).collect();
+        if mine.iter().any(has_started) {
+            return Ok(None);
+        }
+        let events = self.events_of(agent, &mine).await?;
+        Ok(seen::agent(agent, Around { pods: &mine, events: &events, output: None, aicr: &self.aicr, now }))
+    }
+
+    /// Events of a Job and of its pods.
+    async fn events_of(&self, job: &Job, pods: &[Pod]) -> Result<Vec<Event>, DriveError> {
+        let (namespace, name) = place(job);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let mut events = Vec::new();
+        let uids = pods.iter().map(|pod| &pod.metadata).chain([&job.metadata]).filter_map(|one| one.uid.as_deref());
+        for uid in uids {
+            let params = ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(EVENTS);
+            events.extend(asked(format!("list the Events of Job {name}"), api.list(&params)).await?.items);
+        }
+        Ok(events)
     }
 }
 
 fn place(job: &Job) -> (&str, &str) {
     let metadata = &job.metadata;
     (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
+}
+
+/// Whether it runs AICR's launcher, behind which the Job that matters is hidden.
+fn is_launcher(job: &Job) -> bool {
+    let stage = job.metadata.labels.as_ref().and_then(|labels| labels.get(label::STAGE));
+    stage.map(String::as_str) == Some(Stage::Snapshot.as_str())
 }
 
 fn has_started(pod: &Pod) -> bool {

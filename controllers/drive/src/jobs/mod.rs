@@ -8,6 +8,18 @@ use std::collections::BTreeMap;
 use aicr_decide::resolve::Stage;
 use k8s_openapi::api::core::v1::Toleration;
 
+/// Where a run that pushes has the registry's credentials from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RegistrySecret {
+    /// It has none: the registry is spoken to anonymously.
+    #[default]
+    Anonymous,
+    /// A docker config Secret of this name, which the administrator keeps in the namespace of the Jobs.
+    Kept(String),
+    /// A Secret of the run's own, with the token of the moment; its Job owns it.
+    OfTheRun,
+}
+
 /// What the objects of AICR Jobs need to know of the installation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobSettings {
@@ -23,8 +35,11 @@ pub struct JobSettings {
     pub jobs_service_account: String,
     /// Service account of snapshot Jobs, which run AICR's launcher.
     pub snapshot_service_account: String,
-    /// Docker configuration Secret of the registry, in the Jobs' namespace; anonymous without.
-    pub registry_secret: Option<String>,
+    /// Where a run that pushes has the registry's credentials from.
+    pub registry_secret: RegistrySecret,
+    /// Authorities of the registry's certificate that a run which pushes trusts beside the system's, in PEM; may be
+    /// empty.
+    pub registry_ca_bundle: String,
     /// Node selector of every Job.
     pub node_selector: BTreeMap<String, String>,
     /// Tolerations of every Job.

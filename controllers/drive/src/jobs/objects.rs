@@ -6,12 +6,13 @@ use aicr_crds::{Digest, keys::label};
 use aicr_decide::resolve::{JobPlan, Output, Stage};
 use jiff::{Timestamp, tz::TimeZone};
 use k8s_openapi::{
+    ByteString,
     api::{
         batch::v1::{Job, JobSpec},
         core::v1::{
             Capabilities, ConfigMap, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath,
-            PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecretVolumeSource,
-            SecurityContext, Volume, VolumeMount,
+            PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, Secret,
+            SecretVolumeSource, SecurityContext, Volume, VolumeMount,
         },
     },
     apimachinery::pkg::{
@@ -20,7 +21,7 @@ use k8s_openapi::{
     },
 };
 
-use super::JobSettings;
+use super::{JobSettings, RegistrySecret};
 
 /// The one container.
 pub const CONTAINER: &str = "aicr";
@@ -32,6 +33,12 @@ const USER: i64 = 65_532;
 const IN: &str = "/in";
 /// Where the docker configuration is mounted.
 const DOCKER: &str = "/docker";
+/// Key of a docker config Secret.
+pub(crate) const DOCKER_KEY: &str = ".dockerconfigjson";
+/// Where the registry's authorities are mounted.
+const AUTHORITIES: &str = "/authorities";
+/// Key of the registry's authorities in the inputs' ConfigMap.
+const AUTHORITIES_KEY: &str = "registry-authorities.pem";
 /// Working directory and the one writable folder: a bundle's digest depends on the path, so it is always the same.
 const WORK: &str = "/tmp";
 
@@ -65,10 +72,13 @@ pub fn job(plan: &JobPlan, settings: &JobSettings, now: Timestamp) -> Job {
 
 /// The ConfigMap with the documents of a run, where it has any; owned by the Job.
 pub fn inputs(plan: &JobPlan, settings: &JobSettings, job_uid: &str) -> Option<ConfigMap> {
-    if plan.inputs.is_empty() {
+    let authorities = registry_authorities(plan, settings);
+    if plan.inputs.is_empty() && authorities.is_none() {
         return None;
     }
-    let data = Some(plan.inputs.clone());
+    let mut data = plan.inputs.clone();
+    data.extend(authorities.map(|pem| (AUTHORITIES_KEY.to_owned(), pem.to_owned())));
+    let data = Some(data);
     Some(ConfigMap { metadata: owned(plan, settings, inputs_name(plan), job_uid), data, ..ConfigMap::default() })
 }
 
@@ -80,6 +90,24 @@ pub fn output(plan: &JobPlan, settings: &JobSettings, job_uid: &str) -> Option<C
             Some(ConfigMap { metadata: owned(plan, settings, plan.name.clone(), job_uid), ..ConfigMap::default() })
         }
     }
+}
+
+/// The Secret with the registry's credentials of the moment, where the run has one of its own; owned by the Job.
+pub fn secret(plan: &JobPlan, settings: &JobSettings, job_uid: &str, docker_config: &[u8]) -> Option<Secret> {
+    match (plan.output, &settings.registry_secret) {
+        (Output::ConfigMap, _) | (Output::Registry, RegistrySecret::Anonymous | RegistrySecret::Kept(_)) => None,
+        (Output::Registry, RegistrySecret::OfTheRun) => Some(Secret {
+            metadata: owned(plan, settings, secret_name(plan), job_uid),
+            type_: Some("kubernetes.io/dockerconfigjson".to_owned()),
+            data: Some([(DOCKER_KEY.to_owned(), ByteString(docker_config.to_vec()))].into()),
+            immutable: Some(true),
+            ..Secret::default()
+        }),
+    }
+}
+
+fn secret_name(plan: &JobPlan) -> String {
+    format!("{}-registry", plan.name)
 }
 
 /// `YYYYMMDD-HHMMSS-<16 hex>`, as AICR writes its own: the time in UTC, and a hash of Job and time.
@@ -154,11 +182,12 @@ fn calls_api(stage: Stage) -> bool {
 }
 
 fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -> Container {
-    let docker = registry_secret(plan, settings).map(|_| EnvVar {
-        name: "DOCKER_CONFIG".to_owned(),
-        value: Some(DOCKER.to_owned()),
-        value_from: None,
-    });
+    let variable = |name: &str, value: String| EnvVar { name: name.to_owned(), value: Some(value), value_from: None };
+    let docker = registry_secret(plan, settings).map(|_| variable("DOCKER_CONFIG", DOCKER.to_owned()));
+    // Go reads the system's file of authorities in any case, and these folders beside it.
+    let authorities =
+        registry_authorities(plan, settings).map(|_| variable("SSL_CERT_DIR", format!("/etc/ssl/certs:{AUTHORITIES}")));
+    let env: Vec<EnvVar> = docker.into_iter().chain(authorities).collect();
     let quantity = |rows: &[(&str, &str)]| -> BTreeMap<String, Quantity> {
         rows.iter().map(|(name, amount)| ((*name).to_owned(), Quantity((*amount).to_owned()))).collect()
     };
@@ -168,7 +197,7 @@ fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -
         command: Some(vec!["aicr".to_owned()]),
         args: Some(plan.args.clone()),
         working_dir: Some(WORK.to_owned()),
-        env: docker.map(|variable| vec![variable]),
+        env: Some(env).filter(|env| !env.is_empty()),
         volume_mounts: Some(mounts),
         resources: Some(ResourceRequirements {
             requests: Some(quantity(&[("cpu", "10m"), ("memory", "64Mi")])),
@@ -189,10 +218,19 @@ fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -
 /// Memory that one run may take.
 pub(super) const MEMORY_LIMIT: &str = "256Mi";
 
-fn registry_secret<'a>(plan: &JobPlan, settings: &'a JobSettings) -> Option<&'a str> {
+fn registry_secret(plan: &JobPlan, settings: &JobSettings) -> Option<String> {
+    match (plan.output, &settings.registry_secret) {
+        (Output::ConfigMap, _) | (Output::Registry, RegistrySecret::Anonymous) => None,
+        (Output::Registry, RegistrySecret::Kept(name)) => Some(name.clone()),
+        (Output::Registry, RegistrySecret::OfTheRun) => Some(secret_name(plan)),
+    }
+}
+
+/// The registry's own authorities, where the run speaks to it and there are any.
+fn registry_authorities<'a>(plan: &JobPlan, settings: &'a JobSettings) -> Option<&'a str> {
     match plan.output {
-        Output::Registry => settings.registry_secret.as_deref(),
         Output::ConfigMap => None,
+        Output::Registry => Some(settings.registry_ca_bundle.as_str()).filter(|pem| !pem.is_empty()),
     }
 }
 
@@ -211,13 +249,21 @@ fn mounted(plan: &JobPlan, settings: &JobSettings) -> Vec<(Volume, VolumeMount)>
         let source = ConfigMapVolumeSource { name: inputs_name(plan), ..ConfigMapVolumeSource::default() };
         all.push((Volume { config_map: Some(source), ..volume("in") }, mount("in", IN, Some(true))));
     }
-    if let Some(secret) = registry_secret(plan, settings) {
-        let item = KeyToPath { key: ".dockerconfigjson".to_owned(), path: "config.json".to_owned(), mode: None };
-        let source = SecretVolumeSource {
-            secret_name: Some(secret.to_owned()),
+    if registry_authorities(plan, settings).is_some() {
+        let item =
+            KeyToPath { key: AUTHORITIES_KEY.to_owned(), path: AUTHORITIES_KEY.to_owned(), ..KeyToPath::default() };
+        let source = ConfigMapVolumeSource {
+            name: inputs_name(plan),
             items: Some(vec![item]),
-            ..SecretVolumeSource::default()
+            ..ConfigMapVolumeSource::default()
         };
+        let volume = Volume { config_map: Some(source), ..volume("authorities") };
+        all.push((volume, mount("authorities", AUTHORITIES, Some(true))));
+    }
+    if let Some(secret) = registry_secret(plan, settings) {
+        let item = KeyToPath { key: DOCKER_KEY.to_owned(), path: "config.json".to_owned(), mode: None };
+        let source =
+            SecretVolumeSource { secret_name: Some(secret), items: Some(vec![item]), ..SecretVolumeSource::default() };
         all.push((Volume { secret: Some(source), ..volume("docker") }, mount("docker", DOCKER, Some(true))));
     }
     all
@@ -236,7 +282,7 @@ mod tests {
             validation_namespace: "aicr-validation".into(),
             jobs_service_account: "aicr-jobs".into(),
             snapshot_service_account: "aicr-snapshot-launcher".into(),
-            registry_secret: Some("registry".into()),
+            registry_secret: RegistrySecret::Kept("registry".into()),
             ..JobSettings::default()
         }
     }
@@ -330,11 +376,45 @@ mod tests {
         let recipe = of(Stage::Recipe, &settings());
         assert_eq!(recipe["automountServiceAccountToken"], true);
         assert_eq!((&recipe["containers"][0]["env"], recipe["volumes"].as_array().unwrap().len()), (&Value::Null, 2));
-        let anonymous = of(Stage::Render, &JobSettings { registry_secret: None, ..settings() });
+        let anonymous = of(Stage::Render, &JobSettings { registry_secret: RegistrySecret::Anonymous, ..settings() });
         assert_eq!(
             (&anonymous["containers"][0]["env"], anonymous["volumes"].as_array().unwrap().len()),
             (&Value::Null, 2)
         );
+    }
+
+    #[test]
+    fn a_run_that_pushes_trusts_the_registry_s_authority_beside_the_system_s() {
+        let settings = JobSettings { registry_ca_bundle: "PEM".into(), ..settings() };
+        let pod = made(Stage::Render, &settings)["spec"]["template"]["spec"].take();
+        let container = &pod["containers"][0];
+        assert_eq!(container["env"][1], json!({"name": "SSL_CERT_DIR", "value": "/etc/ssl/certs:/authorities"}));
+        let mount = json!({"name": "authorities", "mountPath": "/authorities", "readOnly": true});
+        assert!(container["volumeMounts"].as_array().unwrap().contains(&mount), "{container}");
+        let item = json!({"key": "registry-authorities.pem", "path": "registry-authorities.pem"});
+        let source = json!({"name": "aicr-render-0123456789ab-2-in", "items": [item]});
+        let volumes = pod["volumes"].as_array().unwrap();
+        assert!(volumes.iter().any(|volume| volume["configMap"] == source), "{pod}");
+        let map = inputs(&plan(Stage::Render), &settings, "uid").unwrap().data.unwrap();
+        assert_eq!(map["registry-authorities.pem"], "PEM");
+        assert_eq!(inputs(&plan(Stage::Recipe), &settings, "uid").unwrap().data, Some(plan(Stage::Recipe).inputs));
+        assert!(!made(Stage::Recipe, &settings).to_string().contains("authorities"));
+        assert!(!made(Stage::Render, &self::settings()).to_string().contains("SSL_CERT_DIR"));
+    }
+
+    #[test]
+    fn a_run_with_a_token_of_the_moment_has_a_secret_of_its_own_that_goes_with_the_job() {
+        let settings = JobSettings { registry_secret: RegistrySecret::OfTheRun, ..settings() };
+        let plan = plan(Stage::Render);
+        let made = secret(&plan, &settings, "job-uid", b"{}").unwrap();
+        assert_eq!(made.metadata.name.as_deref(), Some("aicr-render-0123456789ab-2-registry"));
+        assert_eq!(made.metadata.namespace.as_deref(), Some("aicr-jobs"));
+        assert_eq!(made.metadata.owner_references.as_ref().unwrap()[0].uid, "job-uid");
+        assert_eq!(made.data.unwrap()[DOCKER_KEY].0, b"{}");
+        let volumes = self::made(Stage::Render, &settings)["spec"]["template"]["spec"]["volumes"].take();
+        assert_eq!(volumes[2]["secret"]["secretName"], "aicr-render-0123456789ab-2-registry");
+        assert!(secret(&self::plan(Stage::Recipe), &settings, "u", b"{}").is_none());
+        assert!(secret(&plan, &self::settings(), "u", b"{}").is_none());
     }
 
     #[test]

@@ -10,7 +10,10 @@ use aicr_crds::{
     rollout::Verdict,
 };
 use aicr_decide::{
-    resolve::snapshot::{Reading, Record},
+    resolve::{
+        RunRecord,
+        snapshot::{Reading, Record},
+    },
     seen::{Assessment, AssessmentRow},
 };
 use aicr_read::{ReadError, upgrade};
@@ -21,7 +24,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::core::{ClusterResourceScope, NamespaceResourceScope, Resource};
+use kube::core::{NamespaceResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 
 use crate::error::chain;
@@ -30,7 +33,10 @@ use crate::error::chain;
 pub(crate) const SNAPSHOT_KEY: &str = "snapshot.yaml";
 /// Key of an assessment's text.
 pub(crate) const REPORT_KEY: &str = "report.json";
+/// Key of what is remembered of failed runs.
+pub(crate) const RUNS_KEY: &str = "runs.json";
 
+/// Makes a kind of a slice that is stored in its place.
 macro_rules! slice_of {
     ($name:ident, $scope:ty, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
         impl Resource for $name {
@@ -64,47 +70,10 @@ macro_rules! slice_of {
     };
 }
 
-slice_of!(Node, ClusterResourceScope, "", "v1", "Node", "nodes");
+pub(super) use slice_of;
+
 slice_of!(Project, NamespaceResourceScope, "argoproj.io", "v1alpha1", "AppProject", "appprojects");
 slice_of!(Document, NamespaceResourceScope, "", "v1", "ConfigMap", "configmaps");
-
-/// A node, reduced to what placement and snapshots look at.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(crate) struct Node {
-    pub(crate) metadata: ObjectMeta,
-    status: NodeStatus,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct NodeStatus {
-    node_info: NodeInfo,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct NodeInfo {
-    os_image: String,
-    architecture: String,
-}
-
-impl Node {
-    /// Operating system, as the kubelet reports it.
-    pub(crate) fn os_image(&self) -> &str {
-        &self.status.node_info.os_image
-    }
-
-    /// Architecture, as the kubelet reports it.
-    pub(crate) fn architecture(&self) -> &str {
-        &self.status.node_info.architecture
-    }
-
-    /// Whether nothing that counts differs: a kubelet reports every few minutes.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.metadata.labels == other.metadata.labels && self.status == other.status
-    }
-}
 
 /// An AppProject, reduced to where it lets Applications deploy.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -150,7 +119,9 @@ pub(crate) enum Content {
     Snapshot(Arc<SnapshotDocument>),
     /// An upgrade-check report, or why it cannot be read.
     Assessment(Arc<Result<Assessment, String>>),
-    /// None of the three.
+    /// What is remembered of failed runs; what cannot be read is as if absent, and counted from the Jobs that are left.
+    Runs(Arc<Vec<RunRecord>>),
+    /// None of these.
     Other,
 }
 
@@ -189,6 +160,7 @@ impl From<ConfigMap> for Document {
             }
             Some(role::SNAPSHOT) => Content::Snapshot(Arc::new(snapshot(&map))),
             Some(role::ASSESSMENT) => Content::Assessment(Arc::new(assessment(&map))),
+            Some(role::RUNS) => Content::Runs(Arc::new(serde_json::from_str(text(&map, RUNS_KEY)).unwrap_or_default())),
             Some(_) | None => Content::Other,
         };
         Self { metadata: map.metadata, content }
@@ -258,11 +230,6 @@ fn assessed(row: upgrade::Row) -> AssessmentRow {
     AssessmentRow { verdict, explanation, steps: row.steps.into_iter().map(|step| step.id).collect() }
 }
 
-/// Annotations of a node are many and nobody reads them.
-pub(super) fn prune_node(node: &mut Node) {
-    node.metadata.annotations = None;
-}
-
 /// The pod template of an AICR Job repeats what its arguments were made of.
 pub(super) fn prune_job(job: &mut Job) {
     if let Some(spec) = &mut job.spec {
@@ -283,19 +250,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_like_itself_after_a_heartbeat_and_not_after_a_new_label() {
-        let node = |version: &str, labels: serde_json::Value| -> Node {
-            let info = json!({ "osImage": "Ubuntu", "architecture": "amd64", "kernelVersion": "6" });
-            let metadata = json!({ "name": "n", "resourceVersion": version, "labels": labels });
-            serde_json::from_value(json!({ "metadata": metadata, "status": { "nodeInfo": info } })).unwrap()
-        };
-        let before = node("1", json!({ "a": "b" }));
-        assert_eq!((before.os_image(), before.architecture()), ("Ubuntu", "amd64"));
-        assert!(before.is_like(&node("2", json!({ "a": "b" }))));
-        assert!(!before.is_like(&node("2", json!({ "a": "c" }))));
-    }
-
-    #[test]
     fn a_config_map_is_read_by_its_role() {
         let map = |role: &str| -> Document {
             serde_json::from_value(json!({
@@ -307,6 +261,7 @@ mod tests {
         assert!(matches!(map("plan").content, Content::Plan(plan) if plan.is_err()));
         assert!(matches!(map("snapshot").content, Content::Snapshot(snapshot) if snapshot.reading.is_err()));
         assert!(matches!(map("assessment").content, Content::Assessment(report) if report.is_ok()));
+        assert!(matches!(map("runs").content, Content::Runs(records) if records.is_empty()));
         assert!(matches!(map("else").content, Content::Other));
     }
 }

@@ -2,6 +2,7 @@
 
 mod engine;
 mod kinds;
+mod nodes;
 mod rollouts;
 mod shelf;
 
@@ -9,7 +10,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use aicr_crds::{ClusterRuntime, RuntimeRollout, application::Application, keys::label, runtime};
 use k8s_openapi::{
-    api::{batch::v1::Job, core::v1::Pod},
+    api::{
+        batch::v1::Job,
+        core::v1::{Pod, Secret},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -20,7 +24,10 @@ use kube::{
 use tokio::sync::watch;
 
 pub(crate) use engine::EngineFeeds;
-pub(crate) use kinds::{Content, Document, Node, Project, REPORT_KEY, ResolvedEntry, SNAPSHOT_KEY, SnapshotDocument};
+pub(crate) use kinds::{
+    Content, Document, Project, REPORT_KEY, RUNS_KEY, ResolvedEntry, SNAPSHOT_KEY, SnapshotDocument,
+};
+pub(crate) use nodes::Node;
 pub use rollouts::Rollouts;
 pub(crate) use shelf::{Feed, Shelf, shelf};
 
@@ -33,6 +40,9 @@ const PAGE: u32 = 50;
 
 /// A CRD, of which only the presence counts.
 pub(crate) type Crd = PartialObjectMeta<CustomResourceDefinition>;
+
+/// A Secret, of which only the metadata is ever read: the token stays where it is.
+pub(crate) type RepoCreds = PartialObjectMeta<Secret>;
 
 /// Counts what the stores were told; whoever waits for something looks again after each.
 #[derive(Clone, Debug)]
@@ -67,6 +77,9 @@ pub(crate) struct Watches {
     pub(crate) crds: Shelf<Crd>,
     pub(crate) applications: Shelf<Application>,
     pub(crate) projects: Shelf<Project>,
+    /// Argo CD's credentials for our registry, where the operator fetches them; apart from the rest, since a refusal
+    /// is an answer too.
+    pub(crate) repo_creds: Option<Shelf<RepoCreds>>,
     pub(crate) changes: Changes,
 }
 
@@ -79,6 +92,7 @@ pub(crate) struct Feeds {
     jobs: Vec<Feed<Job>>,
     pods: Vec<Feed<Pod>>,
     engine: EngineFeeds,
+    repo_creds: Option<Feed<RepoCreds>>,
 }
 
 fn config() -> Config {
@@ -103,7 +117,7 @@ impl Watches {
         let (runtimes, runtimes_feed) = shelf("ClusterRuntime", all(), named(runtime::NAME), &changes);
         let (rollouts, rollouts_feed) = shelf("RuntimeRollout", Api::all(client.clone()), config(), &changes);
         let documents = Api::namespaced(client.clone(), &settings.namespace);
-        let roles = config().labels(&format!("{} in (plan,snapshot,assessment)", label::ROLE));
+        let roles = config().labels(&format!("{} in (plan,snapshot,assessment,runs)", label::ROLE));
         let (documents, documents_feed) = shelf("ConfigMap", documents, roles, &changes);
         let (nodes, nodes_feed) = shelf("Node", Api::all(client.clone()), config(), &changes);
         let (crds, crds_feed) =
@@ -115,16 +129,37 @@ impl Watches {
         let (jobs, jobs_feeds) = in_each(client, &settings.job_namespaces(), "Job", &ours(), &changes);
         let pods = config().labels("job-name");
         let (pods, pods_feeds) = in_each(client, &settings.job_namespaces(), "Pod", &pods, &changes);
+        let (repo_creds, repo_creds_feed) = settings
+            .tokens
+            .as_ref()
+            .map(|tokens| {
+                let in_engine = Api::namespaced(client.clone(), &engine.namespace);
+                shelf("Secret", in_engine, named(&tokens.secret), &changes)
+            })
+            .unzip();
         let feeds = Feeds {
+            repo_creds: repo_creds_feed,
             runtimes: runtimes_feed,
             rollouts: rollouts_feed,
             documents: documents_feed,
-            nodes: nodes_feed.pruned(kinds::prune_node).same_when(Node::is_like),
+            nodes: nodes_feed.same_when(nodes::unless_it_concerns(&runtimes)),
             jobs: jobs_feeds.into_iter().map(|feed| feed.pruned(kinds::prune_job)).collect(),
             pods: pods_feeds.into_iter().map(|feed| feed.pruned(kinds::prune_pod)).collect(),
             engine: EngineFeeds::new(crds_feed, applications_feed, projects_feed),
         };
-        let watches = Self { runtimes, rollouts, documents, nodes, jobs, pods, crds, applications, projects, changes };
+        let watches = Self {
+            runtimes,
+            rollouts,
+            documents,
+            nodes,
+            jobs,
+            pods,
+            crds,
+            applications,
+            projects,
+            repo_creds,
+            changes,
+        };
         (watches, feeds)
     }
 
@@ -137,7 +172,8 @@ impl Watches {
             && self.nodes.is_synced()
             && self.jobs.iter().all(Shelf::is_synced)
             && self.pods.iter().all(Shelf::is_synced)
-            && self.crds.is_synced();
+            && self.crds.is_synced()
+            && self.repo_creds.as_ref().is_none_or(Shelf::is_answered);
         own && (!self.has_engine() || (self.applications.is_answered() && self.projects.is_answered()))
     }
 
@@ -169,6 +205,7 @@ impl Feeds {
     pub(crate) async fn run(mut self) {
         let jobs = futures::future::join_all(self.jobs.iter_mut().map(Feed::run));
         let pods = futures::future::join_all(self.pods.iter_mut().map(Feed::run));
+        let repo_creds = futures::future::join_all(self.repo_creds.iter_mut().map(Feed::run));
         tokio::join!(
             self.runtimes.run(),
             self.rollouts.run(),
@@ -177,6 +214,20 @@ impl Feeds {
             self.engine.run(),
             jobs,
             pods,
+            repo_creds,
         );
+    }
+}
+
+#[cfg(test)]
+impl Feeds {
+    /// The watch on Argo CD's Secret.
+    pub(crate) fn repo_creds(&mut self) -> &mut Feed<RepoCreds> {
+        self.repo_creds.as_mut().expect("tokens are kept")
+    }
+
+    /// The watch on Applications.
+    pub(crate) fn applications(&mut self) -> &mut Feed<Application> {
+        self.engine.applications()
     }
 }

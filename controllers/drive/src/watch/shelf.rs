@@ -4,7 +4,7 @@ use std::{
     fmt::Debug,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -27,6 +27,7 @@ use crate::error::{is_refusal, said};
 struct Flags {
     synced: AtomicBool,
     refused: AtomicBool,
+    news: AtomicU64,
 }
 
 /// The reading side.
@@ -37,6 +38,11 @@ pub(crate) struct Shelf<K: Resource<DynamicType = ()> + 'static> {
 }
 
 impl<K: Resource<DynamicType = ()> + Clone + 'static> Shelf<K> {
+    /// The same view once more.
+    pub(crate) fn view(&self) -> Self {
+        Self { store: self.store.clone(), flags: Arc::clone(&self.flags) }
+    }
+
     /// Every object, in no order.
     pub(crate) fn all(&self) -> Vec<Arc<K>> {
         self.store.state()
@@ -45,6 +51,11 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Shelf<K> {
     /// The object of this name.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<K>> {
         self.store.find(|object| object.meta().name.as_deref() == Some(name))
+    }
+
+    /// Another number whenever something changed that counts.
+    pub(crate) fn news(&self) -> u64 {
+        self.flags.news.load(Ordering::Acquire)
     }
 
     /// Whether there is none.
@@ -77,8 +88,11 @@ pub(crate) struct Feed<K: Resource<DynamicType = ()> + Clone + 'static> {
     flags: Arc<Flags>,
     changes: Changes,
     prune: fn(&mut K),
-    same: fn(&K, &K) -> bool,
+    same: Same<K>,
 }
+
+/// Whether an object is like the one before.
+type Same<K> = Box<dyn Fn(&K, &K) -> bool + Send + Sync>;
 
 /// A store and what fills it.
 pub(crate) fn shelf<K>(name: &'static str, api: Api<K>, config: Config, changes: &Changes) -> (Shelf<K>, Feed<K>)
@@ -88,7 +102,16 @@ where
     let writer = Writer::new(());
     let flags = Arc::new(Flags::default());
     let shelf = Shelf { store: writer.as_reader(), flags: Arc::clone(&flags) };
-    let feed = Feed { name, api, config, writer, flags, changes: changes.clone(), prune: |_| (), same: |_, _| false };
+    let feed = Feed {
+        name,
+        api,
+        config,
+        writer,
+        flags,
+        changes: changes.clone(),
+        prune: |_| (),
+        same: Box::new(|_, _| false),
+    };
     (shelf, feed)
 }
 
@@ -99,8 +122,8 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Feed<K> {
     }
 
     /// The same, waking nobody for an object that is like the one it takes the place of.
-    pub(crate) fn same_when(self, same: fn(&K, &K) -> bool) -> Self {
-        Self { same, ..self }
+    pub(crate) fn same_when(self, same: impl Fn(&K, &K) -> bool + Send + Sync + 'static) -> Self {
+        Self { same: Box::new(same), ..self }
     }
 
     /// Forgets everything, as when the kind itself goes.
@@ -109,10 +132,11 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Feed<K> {
         self.writer.apply_watcher_event(&Event::InitDone);
         self.flags.synced.store(false, Ordering::Relaxed);
         self.flags.refused.store(false, Ordering::Relaxed);
+        self.flags.news.fetch_add(1, Ordering::Release);
         self.changes.tell();
     }
 
-    fn take(&mut self, event: Result<Event<K>, watcher::Error>) {
+    pub(crate) fn take(&mut self, event: Result<Event<K>, watcher::Error>) {
         match event {
             Ok(event) => self.store(event),
             Err(error) => {
@@ -143,6 +167,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Feed<K> {
             self.flags.synced.store(true, Ordering::Relaxed);
         }
         if news {
+            self.flags.news.fetch_add(1, Ordering::Release);
             self.changes.tell();
         }
     }

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 use aicr_crds::keys::{annotation, label, role};
-use aicr_decide::resolve::snapshot::Record;
+use aicr_decide::resolve::{RunRecord, snapshot::Record};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Api;
+use serde_json::json;
 
 use super::{Writer, Written, body, create, delete, merge, status::object_ref};
 use crate::{
     error::DriveError,
     watch::{Document, ResolvedEntry},
 };
+
+/// The ConfigMap with what is remembered of failed runs, beside the snapshots.
+pub(crate) const RUNS: &str = "aicr-runs";
 
 impl Writer {
     /// Creates a ConfigMap of the operator's namespace; stale where one of its name exists.
@@ -39,6 +43,27 @@ impl Writer {
             .map_err(|error| DriveError::Content { act: act.clone(), problem: error.to_string() })?;
         let patch = body::annotations(&on, &[(annotation::RESOLVED, Some(text))]);
         merge(&self.documents(), &on.name, act, &patch).await.map(Written::forget)
+    }
+
+    /// Stores what is remembered of failed runs, in the place of what was there.
+    pub(crate) async fn remember(
+        &self,
+        there: Option<&Document>,
+        records: &[RunRecord],
+    ) -> Result<Written<()>, DriveError> {
+        let act = format!("write ConfigMap {RUNS}");
+        let text = serde_json::to_string(records)
+            .map_err(|error| DriveError::Content { act: act.clone(), problem: error.to_string() })?;
+        let Some(there) = there else {
+            return self
+                .create_document(&document(&self.namespace, RUNS, role::RUNS, crate::watch::RUNS_KEY, &text))
+                .await;
+        };
+        let patch = json!({
+            "metadata": body::guard(&object_ref(&there.metadata)),
+            "data": { crate::watch::RUNS_KEY: text },
+        });
+        merge(&self.documents(), RUNS, act, &patch).await.map(Written::forget)
     }
 
     fn documents(&self) -> Api<ConfigMap> {

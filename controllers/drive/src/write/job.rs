@@ -1,7 +1,12 @@
 //! AICR Jobs with what belongs to their run: created suspended, completed, then released.
 
-use k8s_openapi::api::{batch::v1::Job, core::v1::ConfigMap};
-use kube::Api;
+use aicr_crds::keys::label;
+use aicr_decide::resolve::{KEPT_SECONDS, launcher_of_agent};
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{ConfigMap, Secret},
+};
+use kube::{Api, core::ObjectMeta};
 use serde_json::json;
 
 use super::{CALL_LIMIT, Writer, Written, bounded, create, delete, merge};
@@ -13,6 +18,20 @@ pub(crate) struct Run<'a> {
     pub(crate) job: Job,
     /// The ConfigMaps that it owns.
     pub(crate) owned: &'a (dyn Fn(&str) -> Vec<ConfigMap> + Sync),
+    /// The Secret that it owns, if any.
+    pub(crate) secret: &'a (dyn Fn(&str) -> Option<Secret> + Sync),
+}
+
+/// Whether an object carries our label: what does not is another's, whatever its name.
+fn is_ours(metadata: &ObjectMeta) -> bool {
+    metadata.labels.as_ref().and_then(|labels| labels.get(label::MANAGED_BY)).map(String::as_str)
+        == Some(label::MANAGED_BY_VALUE)
+}
+
+/// Something of this name is not ours, and is left alone.
+fn foreign<T>(act: String) -> Result<T, DriveError> {
+    let problem = "one of this name is there that is not the operator's; delete it, or move it elsewhere";
+    Err(DriveError::Content { act, problem: problem.to_owned() })
 }
 
 impl Writer {
@@ -28,6 +47,9 @@ impl Writer {
                 Written::Stale => return Ok(Written::Stale),
             },
         };
+        if !is_ours(&job.metadata) {
+            return foreign(format!("create Job {name}"));
+        }
         let uid = job.metadata.uid.clone().unwrap_or_default();
         if job.metadata.deletion_timestamp.is_some() {
             return Ok(Written::Stale);
@@ -36,6 +58,12 @@ impl Writer {
             if self.own(&namespace, &map, &uid).await? == Written::Stale {
                 return Ok(Written::Stale);
             }
+        }
+        if let Some(secret) = (run.secret)(&uid) {
+            let secrets: Api<Secret> = self.namespaced(&namespace);
+            let name = secret.metadata.name.as_deref().unwrap_or_default();
+            // One that is there was made for this very Job: nobody may read it, and its name is the attempt's.
+            let _ = create(&secrets, format!("create Secret {name}"), &secret).await?;
         }
         if job.spec.as_ref().and_then(|spec| spec.suspend) != Some(true) {
             return Ok(Written::Done(()));
@@ -54,6 +82,9 @@ impl Writer {
         let Written::Done(there) = bounded(format!("get ConfigMap {name}"), maps.get(&name)).await? else {
             return Ok(Written::Stale);
         };
+        if !is_ours(&there.metadata) {
+            return foreign(format!("create ConfigMap {name}"));
+        }
         let owners = there.metadata.owner_references.unwrap_or_default();
         if owners.iter().any(|owner| owner.uid == job) {
             return Ok(Written::Done(()));
@@ -63,12 +94,31 @@ impl Writer {
         Ok(Written::Stale)
     }
 
+    /// Lets a failed Job of a stalled stage outlive the usual TTL.
+    pub(crate) async fn keep_job(&self, job: &Job) -> Result<Written<()>, DriveError> {
+        let metadata = &job.metadata;
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let jobs: Api<Job> = self.namespaced(metadata.namespace.as_deref().unwrap_or_default());
+        let longer =
+            json!({ "metadata": { "uid": metadata.uid }, "spec": { "ttlSecondsAfterFinished": KEPT_SECONDS } });
+        merge(&jobs, name, format!("keep Job {name}"), &longer).await.map(Written::forget)
+    }
+
+    /// Deletes an agent's Job that a killed launcher left; never one that is not named after a launcher of ours.
+    pub(crate) async fn delete_agent(&self, job: &Job) -> Result<Written<()>, DriveError> {
+        let name = job.metadata.name.as_deref().unwrap_or_default();
+        if launcher_of_agent(name).is_none() {
+            return foreign(format!("delete Job {name}"));
+        }
+        self.delete_job(job).await
+    }
+
     /// Deletes a Job and what it owns.
     pub(crate) async fn delete_job(&self, job: &Job) -> Result<Written<()>, DriveError> {
         let metadata = &job.metadata;
         let (name, uid) = (metadata.name.as_deref().unwrap_or_default(), metadata.uid.as_deref().unwrap_or_default());
         let jobs: Api<Job> = self.namespaced(metadata.namespace.as_deref().unwrap_or_default());
-        tracing::debug!(job = name, limit = CALL_LIMIT.as_secs(), "deleting a finished Job");
+        tracing::debug!(job = name, limit = CALL_LIMIT.as_secs(), "deleting a Job");
         delete(&jobs, name, format!("delete Job {name}"), uid, None).await
     }
 }

@@ -7,8 +7,10 @@ mod document;
 mod event;
 mod job;
 mod ownership;
+mod rights;
 mod rollout;
 mod status;
+mod token;
 
 use std::{fmt::Display, future::Future, time::Duration};
 
@@ -20,9 +22,10 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 
 pub(crate) use authority::AuthorityWriter;
-pub(crate) use document::{assessment_map, snapshot_map};
+pub(crate) use document::{RUNS, assessment_map, snapshot_map};
 pub(crate) use event::Announced;
 pub(crate) use job::Run;
+pub(crate) use rights::may;
 pub(crate) use rollout::seen_ref;
 
 use crate::{error::DriveError, settings::DriveSettings};

@@ -44,7 +44,10 @@ pub fn local_content(files: &BTreeMap<String, Vec<u8>>) -> Result<Digest, ReadEr
     };
     let mut chart: Value = yaml::read(what, metadata, yaml::DOCUMENT_LIMIT)?;
     let whole = reads_chart(files);
-    if !whole && let Some(fields) = chart.as_object_mut() {
+    let Some(fields) = chart.as_object_mut() else {
+        return Err(ReadError::damaged(what, "it is no map"));
+    };
+    if !whole {
         fields.remove("version");
         if let Some(annotations) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
             annotations.retain(|key, _| !STAMPS.contains(&key.as_str()));
@@ -172,6 +175,7 @@ mod tests {
     fn a_chart_without_metadata_has_no_content() {
         assert!(local_content(&Files::new()).is_err());
         assert!(local_content(&Files::from([(METADATA.to_owned(), b"a: [".to_vec())])).is_err());
+        assert!(local_content(&Files::from([(METADATA.to_owned(), b"- a\n".to_vec())])).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Helm chart archives: name, version, and the custom resource definitions they own.
 
 mod crds;
+mod defaults;
 mod local;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use crate::{
     yaml,
 };
 
+pub use defaults::default_values;
 pub use local::{local_archive, local_content};
 
 /// The largest chart archive, in bytes.
@@ -36,6 +38,8 @@ pub struct Chart {
     pub name: String,
     /// Its version, exactly as `Chart.yaml` says.
     pub version: String,
+    /// The bytes of its `Chart.yaml`.
+    pub metadata: Vec<u8>,
     /// The names of the definitions in `crds/` and templates, of nested charts too, whatever switches them on.
     pub crds: BTreeSet<String>,
     /// Files with a definition whose name is only known once rendered.
@@ -72,7 +76,8 @@ pub fn read(tgz: &[u8]) -> Result<Chart, ReadError> {
         return Err(ReadError::damaged(WHAT, "it has no Chart.yaml"));
     };
     let (name, version) = identity(WHAT, metadata)?;
-    let mut chart = Chart { name, version, crds: BTreeSet::new(), unnamed_crds: BTreeSet::new() };
+    let metadata = metadata.clone();
+    let mut chart = Chart { name, version, metadata, crds: BTreeSet::new(), unnamed_crds: BTreeSet::new() };
     collect(&mut chart, "", files, &mut left, NESTING_LIMIT)?;
     Ok(chart)
 }

@@ -66,7 +66,7 @@ fn nobody_has_a_wildcard_a_shell_a_token_or_another_identity() {
 #[test]
 fn secrets_are_read_by_name_in_the_operators_namespace_and_never_created() {
     for (file, objects) in golden_objects() {
-        for rule in rules(&objects).iter().filter(|rule| rule.is_about("secrets")) {
+        for rule in rules(&objects).iter().filter(|rule| rule.is_about("secrets") && rule.role != REGISTRY) {
             assert_eq!((rule.role.as_str(), rule.namespace.as_str()), ("aicr-operator", "aicr-system"), "{file}");
             assert_eq!(rule.names.len(), 1, "{file}");
             let wanted: &[&str] =
@@ -74,6 +74,55 @@ fn secrets_are_read_by_name_in_the_operators_namespace_and_never_created() {
             assert_eq!(rule.verbs, wanted, "{file}: {}", rule.names[0]);
         }
     }
+}
+
+/// The role that registry.provider aws adds.
+const REGISTRY: &str = "aicr-operator-registry";
+
+#[test]
+fn with_ecr_the_operator_keeps_argo_cds_secret_by_name_and_makes_one_for_each_run_and_nothing_else() {
+    let (mut with, mut without) = (0, 0);
+    for (file, objects) in golden_objects() {
+        let more: Vec<Value> = rules(&objects)
+            .iter()
+            .filter(|rule| rule.role == REGISTRY)
+            .map(|rule| json!([rule.namespace, rule.groups, rule.resources, rule.names, rule.verbs]))
+            .collect();
+        if !objects.iter().any(|object| object.to_string().contains("--registry-provider=aws")) {
+            assert!(more.is_empty(), "{file}");
+            without += 1;
+            continue;
+        }
+        with += 1;
+        let wanted = [
+            json!(["argocd", [""], ["secrets"], ["ecr"], ["get", "list", "watch", "patch"]]),
+            json!(["aicr-jobs", [""], ["secrets"], [], ["create"]]),
+        ];
+        assert_eq!(more.len(), wanted.len(), "{file}");
+        assert!(wanted.iter().all(|rule| more.contains(rule)), "{file}: {more:?}");
+        let subjects = objects.iter().filter(|object| object["roleRef"]["name"] == REGISTRY);
+        let operator = json!([{"kind": "ServiceAccount", "name": "aicr-operator", "namespace": "aicr-system"}]);
+        assert_eq!(subjects.filter(|binding| binding["subjects"] == operator).count(), 2, "{file}");
+    }
+    assert!(with > 0 && without > 0);
+}
+
+#[test]
+fn argo_cds_secret_is_a_shell_that_outlives_the_release_and_holds_no_token() {
+    let mut count = 0;
+    for (file, objects) in golden_objects() {
+        let is_it = |object: &&Value| object["kind"] == "Secret" && object["metadata"]["namespace"] == "argocd";
+        for secret in objects.iter().filter(is_it) {
+            let meta = &secret["metadata"];
+            assert_eq!(meta["name"], "ecr", "{file}");
+            assert_eq!(meta["labels"]["argocd.argoproj.io/secret-type"], "repo-creds", "{file}");
+            assert_eq!(meta["annotations"], json!({"helm.sh/resource-policy": "keep"}), "{file}");
+            let url = "oci://123456789012.dkr.ecr.us-east-1.amazonaws.com/aicr/cluster-c";
+            assert_eq!((&secret["stringData"], &secret["data"]), (&json!({"type": "oci", "url": url}), &Value::Null));
+            count += 1;
+        }
+    }
+    assert_eq!(count, 1);
 }
 
 #[test]
@@ -136,7 +185,7 @@ fn people_have_what_their_role_says_and_nothing_else() {
 #[test]
 fn a_reason_stands_beside_each_rule() {
     let mut count = 0;
-    for room in ["operator", "people", "aicr"] {
+    for room in ["operator", "people", "aicr", "engine"] {
         for entry in fs::read_dir(folder().join("templates").join(room)).unwrap() {
             let path = entry.unwrap().path();
             let text = fs::read_to_string(&path).unwrap();

@@ -1,7 +1,7 @@
 //! How a failed Job failed: by what its container said, else by what became of its pod.
 
 use aicr_crds::reason::Reason;
-use aicr_decide::resolve::{Class, Failure, JobPhase};
+use aicr_decide::resolve::{Class, Failure, JobPhase, Stage, launcher_of_agent};
 use aicr_read::failure::{self, Ruling};
 use k8s_openapi::api::{
     batch::v1::JobCondition,
@@ -26,7 +26,46 @@ impl OneJob<'_> {
             return JobPhase::Active(None);
         }
         let failure = if deadline { self.late() } else { exited(pod, condition) };
+        let failure = self.by_agent(failure);
         JobPhase::Failed { failure, at: self.at(condition) }
+    }
+
+    /// A launcher whose agent never began waits its whole time and says nothing of the cause; the agent's Events do,
+    /// once the launcher has taken agent and pod away. Like any run that never began, it is tried again.
+    fn by_agent(&self, failure: Failure) -> Failure {
+        let timed_out = self.stage == Stage::Snapshot && failure.reason == Reason::AICRTimeout;
+        let agents: Vec<&Event> = self.around.events.iter().filter(|event| self.is_of_agent(event)).collect();
+        let says =
+            |reason: &[&str], event: &&&Event| event.reason.as_deref().is_some_and(|said| reason.contains(&said));
+        let began = agents.iter().any(|event| says(&["Started"], &event));
+        match agents.iter().rfind(|event| says(&TROUBLE, event)).filter(|_| timed_out && !began) {
+            None => failure,
+            Some(event) => {
+                let (job, reason) = (event.involved_object.name.as_deref(), event.reason.as_deref());
+                let message = event.message.as_deref().unwrap_or_default();
+                let text = format!(
+                    "the agent {} did not start: {}: {message}",
+                    job.unwrap_or_default(),
+                    reason.unwrap_or_default()
+                );
+                Failure {
+                    text: aicr_decide::message::bounded(&text, failure::TEXT_LIMIT / 2),
+                    class: Class::Transient,
+                    ..failure
+                }
+            }
+        }
+    }
+
+    /// Whether an Event is about this launcher's agent or its pod.
+    fn is_of_agent(&self, event: &Event) -> bool {
+        let name = event.involved_object.name.as_deref().unwrap_or_default();
+        let of_launcher = |job: &str| launcher_of_agent(job).as_deref() == Some(self.name);
+        match event.involved_object.kind.as_deref() {
+            Some("Job") => of_launcher(name),
+            Some("Pod") => name.rsplit_once('-').is_some_and(|(job, _)| of_launcher(job)),
+            Some(_) | None => false,
+        }
     }
 
     /// The deadline passed. A run that never began is tried again without end; the pod is usually gone by now, so

@@ -4,8 +4,12 @@ mod ended;
 mod waiting;
 
 use aicr_crds::{keys::label, reason::Reason};
-use aicr_decide::resolve::{JobPhase, JobSeen, Stage};
-use aicr_read::{ReadError, image_refs, recipe, snapshot, upgrade};
+use aicr_decide::resolve::{AicrInstall, JobPhase, JobSeen, LeftOut, Stage, left_out};
+use aicr_read::{
+    ReadError, image_refs,
+    recipe::{self, Recipe},
+    snapshot, upgrade,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     batch::v1::{Job, JobCondition},
@@ -24,6 +28,8 @@ pub struct Around<'a> {
     pub events: &'a [Event],
     /// The ConfigMap of the Job's name, read after the Job was seen.
     pub output: Option<&'a ConfigMap>,
+    /// The AICR that must have run.
+    pub aicr: &'a AicrInstall,
     /// The present.
     pub now: Timestamp,
 }
@@ -41,6 +47,12 @@ pub fn job(job: &Job, around: Around<'_>) -> Option<JobSeen> {
         run: labels.get(label::RUN)?.clone(),
         phase: of.phase(),
     })
+}
+
+/// Why the pod of a Job that is not ours does not run: of an agent, behind whose launcher it would stay hidden.
+pub fn agent(job: &Job, around: Around<'_>) -> Option<String> {
+    let name = job.metadata.name.as_deref()?;
+    OneJob { job, name, stage: Stage::Snapshot, around }.waiting()
 }
 
 struct OneJob<'a> {
@@ -105,18 +117,50 @@ impl<'a> OneJob<'a> {
 
     /// Whether what it wrote is of the kind that it should be; nothing is decided on what it says.
     fn refused(&self, message: &str, output: Option<&str>) -> Option<(Reason, String)> {
-        let read: fn(&[u8]) -> Result<(), ReadError> = match self.stage {
-            Stage::Base | Stage::Render => return image_refs::digest(message).err().as_ref().map(refusal),
-            Stage::Snapshot => |bytes| snapshot::read(bytes).map(drop),
-            Stage::Recipe => |bytes| recipe::read(bytes).map(drop),
-            Stage::Assessment => |bytes| upgrade::read(bytes).map(drop),
-            Stage::Validation => |_| Ok(()),
+        let bytes = match (self.stage, output) {
+            (Stage::Base | Stage::Render, _) => return image_refs::digest(message).err().as_ref().map(refusal),
+            (_, Some(text)) => text.as_bytes(),
+            (_, None) => return Some((Reason::AICRInternal, "it wrote no output".to_owned())),
         };
-        match output {
-            Some(text) => read(text.as_bytes()).err().as_ref().map(refusal),
-            None => Some((Reason::AICRInternal, format!("aicr {} wrote no output", self.stage))),
+        let version = match self.stage {
+            Stage::Snapshot => snapshot::read(bytes).map(|snapshot| Some(snapshot.version)),
+            Stage::Recipe => match recipe::read(bytes) {
+                Ok(recipe) => {
+                    let mismatch = self.mismatch(&recipe.version);
+                    return mismatch.or_else(|| left_out(&left_out_of(&recipe)));
+                }
+                Err(error) => Err(error),
+            },
+            Stage::Assessment => upgrade::read(bytes).map(|_| None),
+            Stage::Validation | Stage::Base | Stage::Render => Ok(None),
+        };
+        match version {
+            Ok(version) => version.and_then(|version| self.mismatch(&version)),
+            Err(error) => Some(refusal(&error)),
         }
     }
+
+    fn mismatch(&self, recorded: &str) -> Option<(Reason, String)> {
+        let aicr = self.around.aicr;
+        (!aicr.is(recorded)).then(|| (Reason::AICRVersionMismatch, aicr.mismatch(recorded)))
+    }
+}
+
+/// What AICR left out of a recipe: by the constraints that the snapshot does not meet, else by its own words.
+fn left_out_of(recipe: &Recipe) -> Vec<LeftOut> {
+    let unmet = recipe.constraint_warnings.iter().map(|warning| LeftOut {
+        overlay: warning.overlay.clone(),
+        why: format!(
+            "{} expects {}, the snapshot reads {}",
+            warning.constraint,
+            warning.expected,
+            warning.actual.as_deref().unwrap_or("nothing")
+        ),
+    });
+    let named: Vec<&str> = recipe.constraint_warnings.iter().map(|warning| warning.overlay.as_str()).collect();
+    let others = recipe.excluded_overlays.iter().filter(|excluded| !named.contains(&excluded.name.as_str()));
+    let others = others.map(|excluded| LeftOut { overlay: excluded.name.clone(), why: excluded.reason.clone() });
+    unmet.chain(others).collect()
 }
 
 fn refusal(error: &ReadError) -> (Reason, String) {

@@ -1,7 +1,9 @@
 //! Shapes of Jobs and pods as real clusters leave them, each with what is seen of it.
 
+use std::sync::LazyLock;
+
 use aicr_crds::reason::Reason;
-use aicr_decide::resolve::{Class, Failure, JobPhase, Stage};
+use aicr_decide::resolve::{AicrInstall, Class, Failure, JobPhase, Stage};
 use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -9,6 +11,9 @@ use serde_json::{Value, json};
 use super::Around;
 
 const NAME: &str = "aicr-recipe-0123456789ab-1";
+
+static AICR: LazyLock<AicrInstall> =
+    LazyLock::new(|| AicrInstall { version: "v1.1.2".into(), image: "r/aicr:1".into() });
 
 fn now() -> Timestamp {
     "2026-11-29T20:00:00Z".parse().unwrap()
@@ -47,7 +52,7 @@ fn seen(job: Value, pods: &[Value], events: &[Value], output: Option<Value>) -> 
     let pods: Vec<_> = pods.iter().map(|pod| serde_json::from_value(pod.clone()).unwrap()).collect();
     let events: Vec<_> = events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
     let output = output.map(|map| serde_json::from_value(map).unwrap());
-    let around = Around { pods: &pods, events: &events, output: output.as_ref(), now: now() };
+    let around = Around { pods: &pods, events: &events, output: output.as_ref(), aicr: &AICR, now: now() };
     super::job(&serde_json::from_value(job).unwrap(), around).unwrap().phase
 }
 
@@ -90,7 +95,7 @@ fn terminated(end: &Value) -> Value {
 #[test]
 fn labels_say_which_run_it_is_and_a_job_without_them_is_not_ours() {
     let of = |value: Value| {
-        let around = Around { pods: &[], events: &[], output: None, now: now() };
+        let around = Around { pods: &[], events: &[], output: None, aicr: &AICR, now: now() };
         super::job(&serde_json::from_value(value).unwrap(), around)
     };
     let mut ours = job("recipe", &json!({"suspend": true}), &json!({}));
@@ -105,15 +110,72 @@ fn labels_say_which_run_it_is_and_a_job_without_them_is_not_ours() {
 
 /// B78.
 #[rstest]
-#[case::image(json!({"reason": "ImagePullBackOff", "message": "Back-off pulling image \"r/aicr:1\""}), "ImagePullBackOff: Back-off pulling image \"r/aicr:1\"")]
-#[case::pull(json!({"reason": "ErrImagePull", "message": "rpc error:\n  denied"}), "ErrImagePull: rpc error: denied")]
-#[case::name(json!({"reason": "InvalidImageName"}), "InvalidImageName: image r/aicr:1")]
-#[case::config(json!({"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}), "CreateContainerConfigError: secret \"x\" not found")]
+#[case::image(json!({"reason": "ImagePullBackOff", "message": "Back-off pulling image \"r/aicr:1\""}), "ImagePullBackOff: container aicr, image r/aicr:1: Back-off pulling image \"r/aicr:1\"")]
+#[case::pull(json!({"reason": "ErrImagePull", "message": "rpc error:\n  denied"}), "ErrImagePull: container aicr, image r/aicr:1: rpc error: denied")]
+#[case::name(json!({"reason": "InvalidImageName"}), "InvalidImageName: container aicr, image r/aicr:1")]
+#[case::config(json!({"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}), "CreateContainerConfigError: container aicr, image r/aicr:1: secret \"x\" not found")]
 fn a_container_that_cannot_start_is_named_with_its_cause(#[case] waiting: Value, #[case] cause: &str) {
     assert_eq!(active(&[pending(&waiting)], &[]), Some(format!("Job {NAME}: {cause}")));
     let mut of_init = pending(&json!({"reason": "PodInitializing"}));
     of_init["status"]["initContainerStatuses"] = container(&json!({"waiting": waiting}));
     assert_eq!(active(&[of_init], &[]), Some(format!("Job {NAME}: {cause}")));
+}
+
+/// B78: the same Job goes on by itself once its image can be pulled.
+#[test]
+fn a_run_that_waited_for_its_image_goes_on_by_itself() {
+    let waiting = pending(&json!({"reason": "ImagePullBackOff", "message": "m"}));
+    assert!(active(&[waiting], &[]).is_some());
+    let running = pod(&json!({"phase": "Running", "containerStatuses": container(&json!({"running": {}}))}));
+    assert_eq!(active(&[running], &[of_pod("Failed", "Failed to pull image")]), None);
+}
+
+const AGENT: &str = "agent-0123456789ab-1-20261129-195132-0393318d739f10f3";
+
+/// B78: the launcher's pod runs, and what it waits for is the agent's.
+#[test]
+fn an_agent_that_cannot_start_is_named_behind_its_launcher() {
+    let mut agent = job("snapshot", &json!({"suspend": false}), &json!({"startTime": "2026-11-29T19:59:00Z"}));
+    agent["metadata"]["name"] = json!(AGENT);
+    agent["metadata"]["labels"] = json!({"aicr.run/run-id": "20261129-195132-0393318d739f10f3"});
+    let agent = serde_json::from_value(agent).unwrap();
+    let said = |pods: &[Value]| {
+        let pods: Vec<_> = pods.iter().map(|pod| serde_json::from_value(pod.clone()).unwrap()).collect();
+        super::agent(&agent, Around { pods: &pods, events: &[], output: None, aicr: &AICR, now: now() })
+    };
+    assert_eq!(said(&[]), Some(format!("Job {AGENT} has no pod")));
+    let unscheduled = pod(&json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+        "message": "0/9 nodes are available"}]}));
+    assert_eq!(said(&[unscheduled]), Some(format!("Job {AGENT} is not scheduled: 0/9 nodes are available")));
+    let running = pod(&json!({"phase": "Running", "containerStatuses": container(&json!({"running": {}}))}));
+    assert_eq!(said(&[running]), None);
+}
+
+#[test]
+fn a_launcher_that_waited_for_an_agent_which_never_began_is_tried_again_and_says_why() {
+    let late = terminated(&json!({"exitCode": 5, "message":
+        "[cli] command failed: error=[TIMEOUT] job failed: [TIMEOUT] job completion timeout: context deadline exceeded exitCode=5"}));
+    let of_launcher = |events: &[Value]| {
+        let mut launcher = ended("snapshot", "Failed", "BackoffLimitExceeded");
+        launcher["metadata"]["name"] = json!("aicr-snapshot-0123456789ab-1");
+        let JobPhase::Failed { failure, .. } = seen(launcher, std::slice::from_ref(&late), events, None) else {
+            panic!()
+        };
+        failure
+    };
+    let pod = format!("{AGENT}-x7k2p");
+    let unscheduled = event("Pod", &pod, "FailedScheduling", "0/9 nodes are available");
+    let found = of_launcher(std::slice::from_ref(&unscheduled));
+    assert_eq!((found.class, found.exit), (Class::Transient, Some(5)));
+    assert_eq!(found.text, format!("the agent {pod} did not start: FailedScheduling: 0/9 nodes are available"));
+    let refused = event("Job", AGENT, "FailedCreate", "violates PodSecurity");
+    assert_eq!(of_launcher(&[refused]).class, Class::Transient);
+    // One that began, or another run's, leaves it a time-out.
+    let began = event("Pod", &pod, "Started", "Started container agent");
+    assert_eq!(of_launcher(&[unscheduled, began]).class, Class::Bounded);
+    let foreign = event("Pod", "aicr-20261129-195132-0393318d739f10f3-x7k2p", "FailedScheduling", "m");
+    assert_eq!(of_launcher(&[foreign]).reason, Reason::AICRTimeout);
+    assert_eq!(of_launcher(&[]).class, Class::Bounded);
 }
 
 #[test]
@@ -139,14 +201,14 @@ fn a_missing_secret_is_named_while_the_pod_waits_for_it_and_not_after() {
 }
 
 #[test]
-fn a_job_without_a_pod_says_so_after_thirty_seconds() {
+fn a_job_without_a_pod_says_so_within_thirty_seconds() {
     assert_eq!(active(&[], &[]), Some(format!("Job {NAME} has no pod")));
     let mut other = pending(&json!({"reason": "ErrImagePull"}));
     other["metadata"]["ownerReferences"][0]["uid"] = json!("another");
     assert_eq!(active(&[other], &[]), Some(format!("Job {NAME} has no pod")));
-    let young = json!({"startTime": "2026-11-29T19:59:30Z"});
+    let young = json!({"startTime": "2026-11-29T19:59:45Z"});
     assert_eq!(seen(job("recipe", &json!({}), &young), &[], &[], None), JobPhase::Active(None));
-    let due = json!({"startTime": "2026-11-29T19:59:29Z"});
+    let due = json!({"startTime": "2026-11-29T19:59:44Z"});
     assert_ne!(seen(job("recipe", &json!({}), &due), &[], &[], None), JobPhase::Active(None));
 }
 
@@ -220,7 +282,12 @@ fn a_run_that_never_began_is_tried_again_and_says_what_it_waited_for() {
     let backoff = pending(&json!({"reason": "ImagePullBackOff", "message": "Back-off"}));
     let found = failed("DeadlineExceeded", &[backoff], &[]);
     assert_eq!((found.class, found.exit), (Class::Transient, None));
-    assert_eq!(found.text, format!("the pod did not start within 300 seconds: Job {NAME}: ImagePullBackOff: Back-off"));
+    assert_eq!(
+        found.text,
+        format!(
+            "the pod did not start within 300 seconds: Job {NAME}: ImagePullBackOff: container aicr, image r/aicr:1: Back-off"
+        )
+    );
     // The controller deletes the pod; its Events stay.
     let found = failed("DeadlineExceeded", &[], &[of_pod("Failed", "Failed to pull image \"r/aicr:1\"")]);
     assert_eq!(found.class, Class::Transient);
@@ -256,6 +323,8 @@ fn a_render_is_its_digest() {
 }
 
 const RECIPE: &str = "apiVersion: aicr.run/v1\nkind: RecipeResult\nmetadata: {version: 1.1.2}\ncomponentRefs: [{name: a}]\ndeploymentOrder: [a]\n";
+const OLDER: &str = "apiVersion: aicr.run/v1\nkind: RecipeResult\nmetadata: {version: v1.0.0}\ncomponentRefs: [{name: a}]\ndeploymentOrder: [a]\n";
+const SMALLER: &str = "apiVersion: aicr.run/v1\nkind: RecipeResult\nmetadata: {version: 1.1.2, excludedOverlays: [{name: h100-eks, reason: mixin-constraint-failed}], constraintWarnings: [{overlay: h100-eks, constraint: OS.release.ID, expected: ubuntu, actual: rhel, reason: r}]}\ncomponentRefs: [{name: a}]\ndeploymentOrder: [a]\n";
 const AS_JSON: &str = r#"{"apiVersion":"aicr.run/v1","kind":"RecipeResult","metadata":{"version":"1.1.2"},"componentRefs":[],"deploymentOrder":[]}"#;
 
 #[rstest]
@@ -266,6 +335,8 @@ const AS_JSON: &str = r#"{"apiVersion":"aicr.run/v1","kind":"RecipeResult","meta
 #[case::nothing(json!({}), None, Some(Reason::AICRInternal))]
 #[case::other_kind(json!({"snapshot.yaml": "apiVersion: aicr.run/v1\nkind: Snapshot\n"}), Some("apiVersion: aicr.run/v1\nkind: Snapshot\n"), Some(Reason::AICRArtifactUnsupported))]
 #[case::other_version(json!({"snapshot.yaml": "apiVersion: aicr.run/v9\nkind: RecipeResult\n"}), Some("apiVersion: aicr.run/v9\nkind: RecipeResult\n"), Some(Reason::AICRArtifactUnsupported))]
+#[case::another_aicr(json!({"snapshot.yaml": OLDER}), Some(OLDER), Some(Reason::AICRVersionMismatch))]
+#[case::smaller(json!({"snapshot.yaml": SMALLER}), Some(SMALLER), Some(Reason::CriteriaConflict))]
 #[case::truncated(json!({"snapshot.yaml": &RECIPE[..80]}), Some(&RECIPE[..80]), Some(Reason::AICRInternal))]
 #[case::two_documents(json!({"snapshot.yaml": "a: 1\n---\nb: 1\n"}), Some("a: 1\n---\nb: 1\n"), Some(Reason::AICRInternal))]
 fn a_document_is_found_by_its_format_and_judged_by_its_kind(
@@ -286,4 +357,13 @@ fn every_stage_expects_its_own_document() {
     for stage in ["snapshot", "recipe", "assessment", "validation"] {
         assert_eq!(succeeded(stage, "", None).2, Some(Reason::AICRInternal), "{stage}");
     }
+}
+
+#[test]
+fn a_smaller_recipe_names_overlay_constraint_and_reading_once() {
+    let around = [terminated(&json!({"exitCode": 0}))];
+    let output = Some(json!({"data": {"snapshot.yaml": SMALLER}}));
+    let phase = seen(ended("recipe", "Complete", ""), &around, &[], output);
+    let JobPhase::Succeeded { refused: Some((_, message)), .. } = phase else { panic!("{phase:?}") };
+    assert!(message.contains("h100-eks (OS.release.ID expects ubuntu, the snapshot reads rhel);"), "{message}");
 }

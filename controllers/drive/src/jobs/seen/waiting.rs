@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{ContainerStateWaiting, ContainerStatus, Event, 
 
 use super::OneJob;
 
-/// How long the Job controller may take to create a pod.
-const POD_DUE: SignedDuration = SignedDuration::from_secs(30);
+/// How long the Job controller may take to create a pod: with a look every ten seconds, people are told within 30.
+const POD_DUE: SignedDuration = SignedDuration::from_secs(15);
 /// The longest cause in a message, in bytes.
 const CAUSE_LIMIT: usize = 1024;
 
@@ -23,8 +23,12 @@ impl OneJob<'_> {
         }
         if let Some((container, waiting)) = stuck(status) {
             let reason = waiting.reason.as_deref().unwrap_or_default();
-            let cause = waiting.message.clone().unwrap_or_else(|| format!("image {}", container.image));
-            return Some(format!("Job {name}: {reason}: {}", cut(&cause)));
+            let ContainerStatus { name: container, image, .. } = container;
+            let said = waiting.message.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
+            return Some(format!(
+                "Job {name}: {reason}: {}",
+                cut(&format!("container {container}, image {image}{said}"))
+            ));
         }
         let mount = starting(status).then(|| self.newest_event(pod, "FailedMount")).flatten()?;
         Some(format!("Job {name}: FailedMount: {}", cut(mount.message.as_deref().unwrap_or_default())))

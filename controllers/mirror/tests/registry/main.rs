@@ -3,10 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a fixture that cannot be made fails its test")]
 
 mod fixture;
+mod helm;
+mod lies;
+mod overrides;
+
+use std::time::Duration;
 
 use aicr_crds::{Digest, plan::StoredPlan, reason::Reason};
 use aicr_decide::resolve::{AicrInstall, MirrorPlan};
-use aicr_mirror::{Around, DockerConfig, MirrorFailure, Registry, RegistryConfig, make_plan};
+use aicr_mirror::{Around, DockerConfig, MirrorFailure, Registry, RegistryConfig, SourcesConfig, Times, make_plan};
 use fixture::{
     bundle::{self, Sample},
     fake,
@@ -15,10 +20,24 @@ use fixture::{
 use rstest::rstest;
 
 fn registry(host: &str, auth: Option<&str>) -> Registry {
-    fixture::provider();
     let auth = auth.map(|text| DockerConfig::parse(text.as_bytes()).unwrap());
-    Registry::new(RegistryConfig { repository: format!("{host}/aicr"), plain_http: vec![host.to_owned()], auth })
-        .unwrap()
+    Registry::new(RegistryConfig { auth, ..config(host) }).unwrap()
+}
+
+/// Of a registry on loopback, with all chart sources there too.
+fn config(host: &str) -> RegistryConfig {
+    fixture::provider();
+    RegistryConfig {
+        repository: format!("{host}/aicr"),
+        plain_http: vec![host.to_owned()],
+        sources: SourcesConfig { allowed_addresses: vec!["127.0.0.1".to_owned()], ..SourcesConfig::default() },
+        ..RegistryConfig::default()
+    }
+}
+
+/// Requests that give up soon, for answers that never come.
+fn hasty() -> Times {
+    Times { connect: Duration::from_secs(5), silence: Duration::from_secs(1), whole: Duration::from_secs(3) }
 }
 
 fn login(host: &str, password: &str) -> String {
@@ -38,15 +57,20 @@ async fn plan(
         created: "2026-11-29T00:00:00Z".parse().unwrap(),
         namespace_allowed: &|_| true,
     };
-    let mirror = MirrorPlan {
+    let mirror = mirror_plan(bundle);
+    let future = make_plan(registry, &mirror, active.map(|stored| &stored.plan), &around);
+    sendable(future).await
+}
+
+fn mirror_plan(bundle: Digest) -> MirrorPlan {
+    MirrorPlan {
         bundle,
         base: None,
+        overrides: vec![],
         inputs: Digest::of(b"inputs"),
         snapshot: "aicr-snapshot-1".into(),
         criteria: aicr_crds::runtime::Criteria::default(),
-    };
-    let future = make_plan(registry, &mirror, active.map(|stored| &stored.plan), &around);
-    sendable(future).await
+    }
 }
 
 /// The drive runs it in a task of its own.
@@ -107,11 +131,9 @@ async fn twenty_resolutions_of_the_same_output_are_one_plan() {
         let created = jiff::Timestamp::from_second(1_800_000_000 + run * 86_400).unwrap();
         let around = Around { runtime_uid: &uid, aicr: &aicr, created, namespace_allowed: &|_| true };
         let mirror = MirrorPlan {
-            bundle,
-            base: None,
             inputs: Digest::of(&run.to_le_bytes()),
             snapshot: format!("aicr-snapshot-{run}"),
-            criteria: aicr_crds::runtime::Criteria::default(),
+            ..mirror_plan(bundle)
         };
         // Each as another replica would: a client of its own.
         let stored = make_plan(&registry(&server.host, None), &mirror, None, &around).await.unwrap();
@@ -191,8 +213,10 @@ async fn an_outage_of_the_token_service_is_no_refusal() {
     let gone = fake::nobody();
     let challenge = format!("WWW-Authenticate: Bearer realm=\"http://{gone}/token\",service=\"r\"\r\n");
     let host = fake::answering("401 Unauthorized", &challenge).await;
-    let auth = login(&host, "hidden");
-    let failure = plan(&registry(&host, Some(&auth)), "v1.1.2", Digest::of(b""), None).await.unwrap_err();
+    let auth = DockerConfig::parse(login(&host, "hidden").as_bytes()).unwrap();
+    let plain_http = vec![host.clone(), gone];
+    let here = Registry::new(RegistryConfig { auth: Some(auth), plain_http, ..config(&host) }).unwrap();
+    let failure = plan(&here, "v1.1.2", Digest::of(b""), None).await.unwrap_err();
     assert_eq!(failure.reason, None, "{failure}");
     assert!(failure.message.starts_with("[SERVICE_UNAVAILABLE]"), "{failure}");
 }
