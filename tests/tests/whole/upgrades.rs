@@ -69,7 +69,10 @@ pub(crate) fn one_safe_release_without_crds_needs_nobody(stage: &Stage) {
     let before = stage.list(&["get", "runtimerollouts"]).len();
     // B61: what a person added goes with the step's apply.
     let moved = ["application", "gpu-operator", "-n", "argocd"];
-    stage.administrator().patch(&moved, &json!({"spec": {"revisionHistoryLimit": 3}})).passed();
+    stage
+        .administrator()
+        .patch(&moved, &json!({"spec": {"info": [{"name": "somebody", "value": "was here"}]}}))
+        .passed();
     upgrade(stage, "v1.1.3");
     stage.until("one more rollout, succeeded", 10, || {
         let rollouts = stage.list(&["get", "runtimerollouts"]);
@@ -85,7 +88,7 @@ pub(crate) fn one_safe_release_without_crds_needs_nobody(stage: &Stage) {
     assert!(steps.iter().all(|step| step["approval"]["need"] == "NotRequired"), "{steps:?}");
     assert!(newest["spec"]["approval"].is_null());
     let spec = stage.json(&["get", "application", "gpu-operator", "-n", "argocd"])["spec"].clone();
-    assert!(spec["revisionHistoryLimit"].is_null(), "{spec}");
+    assert!(spec["info"].is_null(), "{spec}");
 }
 
 /// v1.1.3 → v1.1.4: only AICR's own version differs.
