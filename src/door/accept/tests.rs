@@ -91,9 +91,9 @@ async fn a_drain_goes_on_accepting_closes_each_connection_with_its_answer_and_th
     TcpStream::connect(server.address).await.unwrap_err();
 }
 
-#[tokio::test]
-async fn requests_in_flight_when_the_drain_begins_are_answered_and_so_is_whoever_comes_while_it_lasts() {
-    let (entered, mut entries) = tokio::sync::mpsc::channel::<()>(8);
+/// A handler that tells of each request and answers once it is let, a permit for all of them.
+fn gated() -> (Router, tokio::sync::mpsc::Receiver<()>, Arc<tokio::sync::Semaphore>) {
+    let (entered, entries) = tokio::sync::mpsc::channel::<()>(8);
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let waits = Arc::clone(&gate);
     let handler = move || {
@@ -104,7 +104,13 @@ async fn requests_in_flight_when_the_drain_begins_are_answered_and_so_is_whoever
             "seen"
         }
     };
-    let server = serving(Router::new().route("/x", post(handler)), Duration::from_mins(10)).await;
+    (Router::new().route("/x", post(handler)), entries, gate)
+}
+
+#[tokio::test]
+async fn requests_in_flight_when_the_drain_begins_are_answered_and_so_is_whoever_comes_while_it_lasts() {
+    let (router, mut entries, gate) = gated();
+    let server = serving(router, Duration::from_mins(10)).await;
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..8 {
         let mut stream = server.connect().await;
@@ -129,18 +135,8 @@ async fn requests_in_flight_when_the_drain_begins_are_answered_and_so_is_whoever
 
 #[tokio::test]
 async fn an_answer_on_its_way_at_the_very_end_is_finished() {
-    let (entered, mut entries) = tokio::sync::mpsc::channel::<()>(1);
-    let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let waits = Arc::clone(&gate);
-    let handler = move || {
-        let (entered, waits) = (entered.clone(), Arc::clone(&waits));
-        async move {
-            entered.send(()).await.unwrap();
-            let _ = waits.acquire().await.unwrap();
-            "seen"
-        }
-    };
-    let server = serving(Router::new().route("/x", post(handler)), Duration::ZERO).await;
+    let (router, mut entries, gate) = gated();
+    let server = serving(router, Duration::ZERO).await;
     let (mut idle, mut busy) = (server.connect().await, server.connect().await);
     let asked = tokio::spawn(async move { ask(&mut busy).await });
     entries.recv().await.unwrap();

@@ -1,11 +1,12 @@
 //! What each identity may do, as the API server's authorizer says, and what none may.
 
+use aicr_lab::product::APPROVERS;
 use aicr_tests::Stage;
 use aicr_tests::caller::Caller;
 use aicr_tests::stage::OPERATOR;
 use serde_json::json;
 
-use super::forged::APPROVERS;
+use super::forged::EDITORS;
 
 /// `verbs group/resource[/subresource] [namespace] [name]`, one a line.
 struct List(&'static str);
@@ -167,14 +168,14 @@ create rbac.authorization.k8s.io/clusterrolebindings
 
 /// Leaves roles bound that later stories use.
 pub(crate) fn each_identity_may_what_it_needs_and_no_more(stage: &Stage) {
-    bind(stage, "aicr-editors", "aicr-operator-editor");
+    bind(stage, EDITORS, "aicr-operator-editor");
     bind(stage, "aicr-viewers", "aicr-operator-viewer");
     let caller = stage.caller(None);
     let mut asked = 0;
     for (user, groups, may, must_not) in [
         (OPERATOR, &[][..], &OPERATOR_MAY, &OPERATOR_MUST_NOT),
         ("alice", &[APPROVERS][..], &APPROVER_MAY, &APPROVER_MUST_NOT),
-        ("bob", &["aicr-editors"][..], &EDITOR_MAY, &EDITOR_MUST_NOT),
+        ("bob", &[EDITORS][..], &EDITOR_MAY, &EDITOR_MUST_NOT),
         ("victor", &["aicr-viewers"][..], &VIEWER_MAY, &VIEWER_MUST_NOT),
         ("system:serviceaccount:aicr-jobs:aicr-jobs", &[][..], &JOBS_MAY, &JOBS_MUST_NOT),
         ("system:serviceaccount:aicr-discovery:aicr-snapshot-launcher", &[][..], &LAUNCHER_MAY, &SNAPSHOT_MUST_NOT),

@@ -1,5 +1,6 @@
 //! The operator is away: nobody is kept from what is theirs, and what the door guards stays shut.
 
+use aicr_lab::product::APPROVERS;
 use aicr_tests::people::{Person, Said};
 use aicr_tests::stage::OPERATOR;
 use aicr_tests::{Stage, caller::Caller};
@@ -139,7 +140,7 @@ fn guarded(stage: &Stage, admin: &Person<'_>) -> Vec<(&'static str, Said)> {
     runtime_again["metadata"]["name"] = json!("cluster");
     let plan = plan(stage);
     vec![
-        ("an approval", stage.person("alice", &[forged::APPROVERS]).patch(&waiting, &approval)),
+        ("an approval", stage.person("alice", &[APPROVERS]).patch(&waiting, &approval)),
         ("spec of the runtime", admin.patch(&runtime, &json!({"spec": {"intent": "inference"}}))),
         ("who changed it", admin.patch(&runtime, &changed)),
         (

@@ -1,10 +1,11 @@
 //! What the operator's own account may not do to Applications and runtimes, even by mistake.
 
+use aicr_lab::product::APPROVERS;
 use aicr_tests::Stage;
 use aicr_tests::people::Transcript;
 use serde_json::{Value, json};
 
-use super::forged::{self, APPROVERS, approval, create, name};
+use super::forged::{self, approval, create, name};
 
 const FORGED: [&str; 4] = ["application", "forged", "-n", "argocd"];
 const CASCADE: &str = "resources-finalizer.argocd.argoproj.io";

@@ -9,8 +9,8 @@ use aicr_tests::{Stage, samples::digest};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// The group that the chart makes approvers.
-pub(super) const APPROVERS: &str = "aicr-approvers";
+/// Group that a story binds to the editors' role.
+pub(super) const EDITORS: &str = "aicr-editors";
 
 /// An hour from now and the like, as Kubernetes writes times.
 pub(super) fn hours(hours: i64) -> String {

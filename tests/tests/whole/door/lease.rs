@@ -27,7 +27,7 @@ pub(crate) fn a_leader_that_is_told_to_stop_hands_over(stage: &Stage) {
     let (address, from) = (address(stage, &leader), Timestamp::now());
     stage.kubectl(&["delete", "pod", &leader, "-n", "aicr-system", "--wait=false"]);
     pause(stage, true);
-    let (at, other) = stage.until("a write of another replica", 2, || first_write(stage, from, Some(&address)));
+    let (at, other) = stage.until("a write of another replica", 2, || first_write(stage, from, &address));
     println!("figure: failover by release: {:.1} s until {other} wrote", seconds(from, at));
     assert!(after(stage, at, &address).is_empty(), "{:?}", after(stage, at, &address));
     pause(stage, false);
@@ -40,7 +40,7 @@ pub(crate) fn a_leader_that_was_frozen_writes_nothing_more(stage: &Stage) {
     let (pid, address, from) = (stage.leader_pid().to_string(), address(stage, &leader), Timestamp::now());
     signal("-STOP", &pid);
     pause(stage, true);
-    let (at, other) = stage.until("a write of another replica", 2, || first_write(stage, from, Some(&address)));
+    let (at, other) = stage.until("a write of another replica", 2, || first_write(stage, from, &address));
     signal("-CONT", &pid);
     println!("figure: failover by crash: {:.1} s until {other} wrote", seconds(from, at));
     stage.until("the frozen one to have begun anew", 2, || {
@@ -88,9 +88,9 @@ fn writes(stage: &Stage, since: Timestamp) -> Vec<(Timestamp, String, String)> {
 }
 
 /// The first write by an address other than that one.
-fn first_write(stage: &Stage, since: Timestamp, other_than: Option<&str>) -> Result<(Timestamp, String), String> {
+fn first_write(stage: &Stage, since: Timestamp, other_than: &str) -> Result<(Timestamp, String), String> {
     let all = writes(stage, since);
-    let found = all.iter().find(|(_, address, _)| Some(address.as_str()) != other_than);
+    let found = all.iter().find(|(_, address, _)| address.as_str() != other_than);
     found.map(|(at, address, _)| (*at, address.clone())).ok_or_else(|| format!("{} writes", all.len()))
 }
 

@@ -1,10 +1,11 @@
 //! What people may not do to a rollout, in the words that they are told, and what they may.
 
+use aicr_lab::product::APPROVERS;
 use aicr_tests::people::Transcript;
 use aicr_tests::{Stage, samples::digest};
 use serde_json::{Value, json};
 
-use super::forged::{self, APPROVERS, approval, create, hours, name};
+use super::forged::{self, approval, create, hours, name};
 
 fn approve(approval: &Value) -> Value {
     json!({"spec": {"approval": approval}})

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use aicr_lab::product::APPROVERS;
 use aicr_tests::Stage;
 use aicr_tests::people::Person;
 use aicr_tests::stage::OPERATOR;
 use serde_json::json;
 
 use super::down::{labelled, plan};
-use super::forged::{APPROVERS, approval};
-
-/// Group that an earlier story binds to the editors' role.
-const EDITORS: &str = "aicr-editors";
+use super::forged::{EDITORS, approval};
 
 /// An approver who also edits.
 pub(crate) fn editor<'a>(stage: &'a Stage, name: &str) -> Person<'a> {
