@@ -142,7 +142,10 @@ impl Transcript {
     pub fn note(&self, did: &str, told: &str) {
         let mut text = self.text.borrow_mut();
         let _ = writeln!(text, "# {did}");
-        for line in told.lines().filter(|line| !line.trim().is_empty()) {
+        let mut lines: Vec<&str> = told.lines().filter(|line| !line.trim().is_empty()).collect();
+        // The API server names several violations in any order.
+        lines.chunk_by_mut(|one, next| is_item(one) && is_item(next)).for_each(<[&str]>::sort_unstable);
+        for line in lines {
             let _ = writeln!(text, "  {line}");
         }
     }
@@ -163,4 +166,9 @@ impl Transcript {
         let golden = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(golden == text, "{} differs (UPDATE_GOLDEN=1 writes it):\n{text}", path.display());
     }
+}
+
+/// Whether a line is one of kubectl's list of violations.
+fn is_item(line: &str) -> bool {
+    line.starts_with("* ")
 }

@@ -16,11 +16,13 @@ mod status;
 
 use std::process::ExitCode;
 
-use aicr_tests::{World, floor, tests};
+use aicr_tests::floor::{self, After};
+use aicr_tests::{World, tests};
 
 fn main() -> ExitCode {
     floor::run(
         World::with_both_kinds,
+        After::Others,
         tests![
             kinds:
                 both_kinds_are_served_without_a_complaint,

@@ -20,7 +20,8 @@ mod upgrades;
 
 use std::process::ExitCode;
 
-use aicr_tests::{Stage, floor, tests};
+use aicr_tests::floor::{self, After};
+use aicr_tests::{Stage, tests};
 use door::{
     access as door_access, down as door_down, engine as door_engine, lease as door_lease, load as door_load,
     people as door_people, scrape as door_scrape, waiting as door_waiting,
@@ -29,6 +30,7 @@ use door::{
 fn main() -> ExitCode {
     floor::run(
         Stage::with_the_operator,
+        After::Nothing,
         tests![
             install:
                 every_series_is_there_at_zero,
