@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod error;
 mod setup;
+mod simulate;
 mod test;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -47,6 +48,8 @@ enum Command {
         #[arg(long, value_enum)]
         floor: Option<test::Floor>,
     },
+    /// Play random histories of the decision loop, and hold the nine promises against each event.
+    Simulate(simulate::Simulate),
     /// From nothing to a rollout on real parts.
     Demo {
         /// Approve as the sample approver and follow the rollout to its end.
@@ -95,6 +98,7 @@ fn run(command: &Command) -> Result<(), XtaskError> {
         Command::Up { kind } => up(*kind),
         Command::Down => Ok(aicr_lab::down()?),
         Command::Test { floor } => test::run(*floor),
+        Command::Simulate(simulate) => simulate::run(simulate),
         Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
         Command::Images => images(&Lab::attach()?),
         Command::CompareReal { folder } => compare::run(folder),

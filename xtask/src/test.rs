@@ -38,7 +38,7 @@ struct Stage {
 const BUILD: &str = "binaries and tests";
 
 /// The list, cheapest first. To add a stage, add a row.
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     Stage { name: "fmt", floor: Floor::Unit, run: fmt },
     Stage { name: "clippy", floor: Floor::Unit, run: clippy },
     Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
@@ -48,6 +48,7 @@ const STAGES: [Stage; 11] = [
     Stage { name: "generated files", floor: Floor::Unit, run: generated },
     Stage { name: "unit tests", floor: Floor::Unit, run: unit },
     Stage { name: "registry tokens", floor: Floor::Unit, run: tokens },
+    Stage { name: "simulation", floor: Floor::Unit, run: simulation },
     Stage { name: "API floor", floor: Floor::Api, run: api },
     Stage { name: "whole floor", floor: Floor::Whole, run: whole },
 ];
@@ -184,6 +185,11 @@ fn moto() -> Result<PathBuf, XtaskError> {
     command::shown(&mut venv).and_then(|()| command::shown(&mut pip)).map_err(act)?;
     fs::write(&complete, key).map_err(write(complete.clone()))?;
     Ok(folder)
+}
+
+/// A million random histories of the decision loop.
+fn simulation(_: &Parts) -> Result<(), XtaskError> {
+    crate::simulate::ci()
 }
 
 fn build(_: &Parts) -> Result<(), XtaskError> {

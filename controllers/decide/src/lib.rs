@@ -4,9 +4,14 @@
 //! [`resolve::next`] (inputs to plan), [`runtime::next`] (plan to rollout), [`rollout::next`] (rollout to outcome).
 
 pub mod assess;
+pub mod facts;
 pub mod message;
 pub mod report;
 pub mod resolve;
 pub mod rollout;
 pub mod runtime;
+#[cfg(feature = "simulation")]
+pub mod seam;
+#[cfg(not(feature = "simulation"))]
+mod seam;
 pub mod seen;

@@ -1,6 +1,9 @@
 //! What was seen of the cluster: the values that decisions are made of, gathered once for each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use aicr_crds::{
     ClusterRuntime, Digest, RuntimeRollout,
@@ -12,7 +15,10 @@ use aicr_crds::{
 };
 use jiff::Timestamp;
 
-use crate::resolve::{Installation, JobSeen};
+use crate::{
+    facts::Facts,
+    resolve::{Installation, JobSeen},
+};
 
 /// What an installation says once, for every decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,11 +116,13 @@ pub struct RolloutSeen {
     /// The rollout's target plan.
     pub target: TargetSeen,
     /// Every Application that carries our label or the runtime's UID, or is named like a step's release.
-    pub applications: Vec<Application>,
+    pub applications: Arc<Vec<Application>>,
     /// Why plans or rollouts cannot be read, where any cannot.
     pub unreadable: Option<String>,
     /// Other unfinished rollouts of this runtime: when created, and name.
     pub unfinished: Vec<(Timestamp, String)>,
+    /// What only the hands can find out.
+    pub facts: Facts,
 }
 
 /// The rollout's runtime.
@@ -149,7 +157,7 @@ pub enum TargetSeen {
     /// There is none by design: a removal.
     None,
     /// It is read.
-    Plan(Box<StoredPlan>),
+    Plan(Arc<StoredPlan>),
     /// It cannot be rolled out.
     Unfit(Reason, String),
 }
@@ -168,7 +176,7 @@ pub struct World {
     /// Resolution.
     pub resolution: Resolution,
     /// Plans by digest, as far as they can be read, with the creation time of their ConfigMaps.
-    pub plans: BTreeMap<Digest, (Timestamp, StoredPlan)>,
+    pub plans: BTreeMap<Digest, (Timestamp, Arc<StoredPlan>)>,
     /// Plan ConfigMaps that cannot be read: name and why.
     pub unreadable: Vec<(String, String)>,
     /// Every rollout of this runtime.
@@ -176,11 +184,13 @@ pub struct World {
     /// Names of all rollouts, of any runtime.
     pub rollout_names: BTreeSet<String>,
     /// Every Application in Argo CD's namespace that is ours by label or owner, or named like a release that matters.
-    pub applications: Vec<Application>,
+    pub applications: Arc<Vec<Application>>,
     /// Assessment Jobs.
     pub jobs: Vec<JobSeen>,
     /// Stored assessments by input label.
     pub assessments: BTreeMap<String, Assessment>,
+    /// What only the hands can find out.
+    pub facts: Facts,
 }
 
 /// A stored upgrade-check report, reduced to what decides.

@@ -21,6 +21,15 @@ pub(crate) enum About<'a> {
     Runtime(&'a ClusterRuntime),
     /// A rollout.
     Rollout(&'a RuntimeRollout),
+    /// An Application of Argo CD's.
+    Application {
+        /// Its namespace.
+        namespace: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// Its UID.
+        uid: &'a str,
+    },
 }
 
 impl About<'_> {
@@ -29,6 +38,22 @@ impl About<'_> {
         match self {
             Self::Runtime(runtime) => reference(runtime),
             Self::Rollout(rollout) => reference(rollout),
+            Self::Application { namespace, name, uid } => ObjectReference {
+                api_version: Some("argoproj.io/v1alpha1".to_owned()),
+                kind: Some("Application".to_owned()),
+                namespace: Some(namespace.to_owned()),
+                name: Some(name.to_owned()),
+                uid: Some(uid.to_owned()),
+                ..ObjectReference::default()
+            },
+        }
+    }
+
+    /// Where its Events lie: beside it, and for cluster-scoped objects in `default`.
+    pub(crate) fn namespace(self) -> String {
+        match self {
+            Self::Runtime(_) | Self::Rollout(_) => NAMESPACE.to_owned(),
+            Self::Application { namespace, .. } => namespace.to_owned(),
         }
     }
 }
@@ -49,7 +74,7 @@ pub(crate) fn body(about: &About<'_>, note: &EventNote, instance: &str, now: Tim
     Event {
         metadata: ObjectMeta {
             name: Some(note.name.clone()),
-            namespace: Some(NAMESPACE.to_owned()),
+            namespace: Some(about.namespace()),
             ..ObjectMeta::default()
         },
         action: Some("Reconcile".to_owned()),

@@ -161,7 +161,7 @@ fn request(pass: &Pass<'_>, plan: MirrorPlan, registry: RegistryConfig) -> Reque
     let active = world.active().and_then(|digest| world.plans.get(&digest));
     Request {
         plan,
-        active: active.map(|(_, stored): &(_, aicr_crds::plan::StoredPlan)| Plan::clone(&stored.plan)),
+        active: active.map(|(_, stored)| Plan::clone(&stored.plan)),
         runtime_uid: world.uid().to_owned(),
         aicr: world.install.aicr.clone(),
         namespaces: pass.hands.gather.namespaces(),

@@ -80,7 +80,7 @@ async fn carry_out(
             write_one(hands, rollout, seen, write).await?
         }
         Verdict::End(outcome, why) => {
-            let written = hands.write.end(rollout, *outcome, now).await?;
+            let written = hands.write.end(rollout, *outcome, evidence(why), now).await?;
             if let Written::Done(_) = written {
                 tracing::info!(%outcome, %why, "the rollout has ended");
                 let note = report::outcome_event(rollout, *outcome, &why.to_string());
@@ -94,6 +94,11 @@ async fn carry_out(
         Written::Done(on) => Carried::Now(on),
         Written::Stale => Carried::Later(hands.after(&Written::<()>::Stale)),
     })
+}
+
+/// The evidence reference of a validated success.
+fn evidence(why: &Why) -> Option<&str> {
+    if let Why::Validated { evidence, .. } = why { evidence.as_deref() } else { None }
 }
 
 /// An ended rollout whose status does not say so: whoever ended it may have stopped before telling.
@@ -174,6 +179,9 @@ async fn write_one(
             Some(application) => to.withdraw_remove(application, on).await?,
             None => Written::Stale,
         },
+        Write::ClaimRemove { on } => to.claim_remove(on, name).await?,
+        Write::Annotate { on, ownership } => to.adopt(on, ownership).await?,
+        Write::RunValidation(plan) => hands.run_job(plan).await?,
         Write::Delete { on } => to.delete_application(on).await?,
     };
     Ok(match written {
@@ -196,6 +204,9 @@ fn word(write: &Write) -> &'static str {
         Write::Sync { .. } => "sync",
         Write::Terminate { .. } => "terminate",
         Write::PrepareRemove { .. } => "prepare removal",
+        Write::ClaimRemove { .. } => "claim removal",
+        Write::Annotate { .. } => "adopt",
+        Write::RunValidation(_) => "run validation",
         Write::WithdrawRemove { .. } => "withdraw removal",
         Write::Delete { .. } => "delete",
         Write::Record { .. } => "record",

@@ -1,10 +1,13 @@
 //! An Application as the operator writes it: always whole, only the keys it owns, never `status` or `operation`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde_json::{Value, json};
 
-use super::{AutomatedSync, IN_CLUSTER, Ownership, fingerprint::fingerprint};
+use super::{
+    AutomatedSync, IN_CLUSTER, Ownership, Source,
+    fingerprint::{fingerprint, policy},
+};
 use crate::{
     digest::{CanonicalError, Digest},
     keys::label,
@@ -31,8 +34,8 @@ pub struct Desired {
     pub namespace: String,
     /// Ownership annotations.
     pub ownership: Ownership,
-    source: Value,
-    destination: Value,
+    source: Source,
+    destination: String,
     project: String,
     automated: AutomatedSync,
 }
@@ -46,15 +49,13 @@ impl Desired {
         runtime_uid: &str,
         rollout: &str,
     ) -> Result<Self, CanonicalError> {
-        let source = source(engine, release);
-        let destination = json!({ "server": IN_CLUSTER, "namespace": release.content.namespace });
-        let print = fingerprint(Some(&source), None, None, Some(&destination))?;
+        let print = release.fingerprint(engine)?;
         Ok(Self {
             name: release.content.id.clone(),
             namespace: engine.namespace.clone(),
             ownership: Ownership::of(release, plan, runtime_uid, rollout, print),
-            source,
-            destination,
+            source: source(engine, release),
+            destination: release.content.namespace.clone(),
             project: engine.project.clone(),
             automated: AutomatedSync::Enabled,
         })
@@ -71,9 +72,15 @@ impl Desired {
         self.ownership.fingerprint
     }
 
+    /// Digest of every Application's sync policy but for `automated.enabled`.
+    pub fn policy() -> Option<Digest> {
+        static POLICY: OnceLock<Option<Digest>> = OnceLock::new();
+        *POLICY.get_or_init(|| policy(Some(&sync_policy(AutomatedSync::Enabled))))
+    }
+
     /// The source alone, for an explicit sync of the spec's own source.
-    pub fn source(&self) -> &Value {
-        &self.source
+    pub fn source(&self) -> Value {
+        source_body(&self.source)
     }
 
     /// The apply body; `uid` is that of the object that should exist (an apply to a vanished object would create it).
@@ -94,8 +101,8 @@ impl Desired {
             "metadata": metadata,
             "spec": {
                 "project": self.project,
-                "source": self.source,
-                "destination": self.destination,
+                "source": source_body(&self.source),
+                "destination": destination_body(&self.destination),
                 "revisionHistoryLimit": 1,
                 "syncPolicy": sync_policy(self.automated),
             },
@@ -104,18 +111,39 @@ impl Desired {
 }
 
 /// One source, native OCI, by digest; values as text, so that nothing is read and written again.
-fn source(engine: &Engine, release: PlanRelease<'_>) -> Value {
+fn source(engine: &Engine, release: PlanRelease<'_>) -> Source {
     let ReleaseContent { id, chart, values, .. } = release.content;
-    let mut helm = json!({ "releaseName": id });
-    if !values.is_empty() {
-        helm["values"] = json!(values);
+    Source {
+        repo_url: format!("oci://{}/{}", engine.repository, chart.repository),
+        target_revision: release.archive.digest.to_string(),
+        release_name: id.clone(),
+        values: values.clone(),
     }
-    json!({
-        "repoURL": format!("oci://{}/{}", engine.repository, chart.repository),
-        "targetRevision": release.archive.digest.to_string(),
-        "path": ".",
-        "helm": helm,
-    })
+}
+
+fn source_body(source: &Source) -> Value {
+    let mut helm = json!({ "releaseName": source.release_name });
+    if !source.values.is_empty() {
+        helm["values"] = json!(source.values);
+    }
+    json!({ "repoURL": source.repo_url, "targetRevision": source.target_revision, "path": ".", "helm": helm })
+}
+
+fn destination_body(namespace: &str) -> Value {
+    json!({ "server": IN_CLUSTER, "namespace": namespace })
+}
+
+impl PlanRelease<'_> {
+    /// Fingerprint of this release's Application, worked out once for each plan.
+    ///
+    /// # Errors
+    /// Source and destination have no canonical form.
+    pub fn fingerprint(&self, engine: &Engine) -> Result<Digest, CanonicalError> {
+        self.print.within(&engine.repository, || {
+            let source = source_body(&source(engine, *self));
+            fingerprint(Some(&source), None, None, Some(&destination_body(&self.content.namespace)))
+        })
+    }
 }
 
 fn sync_policy(automated: AutomatedSync) -> Value {
@@ -182,6 +210,26 @@ mod tests {
             assert!(body.pointer(absent).is_none(), "{absent}");
         }
         assert!(!body.to_string().contains("{}"), "no empty stanzas: Argo CD removes them");
+    }
+
+    /// What `differing` compares is what `annotations` writes.
+    #[test]
+    fn each_annotation_that_is_not_as_written_is_named_and_no_other() {
+        let plan = plan("a: 1\n");
+        let wanted = desired(&plan);
+        let release = plan.release("gpu-operator").unwrap();
+        let differing = |body: Value| {
+            let seen: Application = serde_json::from_value(body).unwrap();
+            Ownership::differing(&seen, release, plan.digest(), ("uid-1", "rollout-x-1"), wanted.fingerprint())
+        };
+        assert!(differing(wanted.body(None)).is_empty());
+        let keys: Vec<String> = wanted.ownership.annotations().into_keys().collect();
+        for key in &keys {
+            let mut body = wanted.body(None);
+            body["metadata"]["annotations"][key] = json!("other");
+            assert_eq!(differing(body), [key.as_str()]);
+        }
+        assert_eq!(keys.len(), 11);
     }
 
     /// B16: what Argo CD stores of a source, through a JSON merge patch that drops nulls, has the same fingerprint.

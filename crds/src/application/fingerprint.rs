@@ -17,6 +17,15 @@ pub fn fingerprint(
     Digest::of_canonical(&pruned(&all).unwrap_or(Value::Null))
 }
 
+/// Digest of a sync policy but for `automated.enabled`, which suspension changes.
+pub(super) fn policy(policy: Option<&Value>) -> Option<Digest> {
+    let mut policy = policy.cloned()?;
+    if let Some(automated) = policy.get_mut("automated").and_then(Value::as_object_mut) {
+        automated.remove("enabled");
+    }
+    Digest::of_canonical(&pruned(&policy)?).ok()
+}
+
 /// The value without nulls and empty objects or lists; `None` where nothing is left.
 pub(super) fn pruned(value: &Value) -> Option<Value> {
     match value {

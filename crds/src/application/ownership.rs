@@ -107,6 +107,44 @@ impl Ownership {
         .collect()
     }
 
+    /// Keys under which an Application does not say what `of` would: it is asked at every look, so nothing is written down.
+    pub fn differing(
+        application: &Application,
+        release: PlanRelease<'_>,
+        plan: Digest,
+        (runtime_uid, rollout): (&str, &str),
+        fingerprint: Digest,
+    ) -> Vec<&'static str> {
+        let content = release.content;
+        let says = |key, wanted: &str| application.annotation(key) == Some(wanted);
+        let names =
+            |key, wanted: Digest| application.annotation(key).and_then(|text| text.parse().ok()) == Some(wanted);
+        let depends = application.annotation(annotation::DEPENDS_ON).is_some_and(|text| {
+            let all = content.depends_on.iter().map(String::as_str);
+            if content.depends_on.is_empty() { text.is_empty() } else { text.split(',').eq(all) }
+        });
+        [
+            (annotation::RUNTIME_UID, says(annotation::RUNTIME_UID, runtime_uid)),
+            (annotation::PLAN_DIGEST, names(annotation::PLAN_DIGEST, plan)),
+            (annotation::ROLLOUT, says(annotation::ROLLOUT, rollout)),
+            (annotation::RELEASE, says(annotation::RELEASE, &content.id)),
+            (annotation::COMPONENT, says(annotation::COMPONENT, &content.component)),
+            (annotation::DEPENDS_ON, depends),
+            (annotation::ORDER, says(annotation::ORDER, &release.order.to_string())),
+            (annotation::CHART_VERSION, says(annotation::CHART_VERSION, &release.archive.version)),
+            (annotation::CHART_CONTENT, names(annotation::CHART_CONTENT, content.chart.content)),
+            (
+                annotation::READINESS_GATE,
+                says(annotation::READINESS_GATE, if content.readiness_gate { "true" } else { "false" }),
+            ),
+            (annotation::FINGERPRINT, names(annotation::FINGERPRINT, fingerprint)),
+        ]
+        .into_iter()
+        .filter(|(_, same)| !same)
+        .map(|(key, _)| key)
+        .collect()
+    }
+
     /// The release as the plan had it; chart repository, values and namespace come from the spec.
     ///
     /// `None` where the source does not lie under `repository_prefix` or names no digest.

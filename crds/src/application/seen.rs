@@ -30,6 +30,10 @@ pub struct Application {
     pub foreign_source: bool,
     /// `spec.syncPolicy.automated`.
     pub automated: AutomatedSync,
+    /// Digest of `spec.syncPolicy` but for `automated.enabled`.
+    pub policy: Option<Digest>,
+    /// Field managers of `spec` other than the operator, sorted; read from `managedFields`.
+    pub managers: Vec<String>,
     /// What Argo CD says.
     pub status: ApplicationStatus,
     /// Whether a top-level `operation` waits or runs.

@@ -1,12 +1,15 @@
 //! An Application as Argo CD stores it, only while it is read: unknown words and missing fields are borne, not refused.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{fingerprint::fingerprint, fingerprint::pruned, seen};
-use crate::digest::Digest;
+use super::{
+    fingerprint::{fingerprint, policy, pruned},
+    seen,
+};
+use crate::{digest::Digest, keys::manager};
 
 const MESSAGE_LIMIT: usize = 1024;
 const LIST_LIMIT: usize = 10;
@@ -30,19 +33,7 @@ struct Spec {
     source: Option<Value>,
     sources: Option<Value>,
     source_hydrator: Option<Value>,
-    sync_policy: Option<SyncPolicy>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SyncPolicy {
-    automated: Option<Automated>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Automated {
-    enabled: Option<bool>,
+    sync_policy: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -163,6 +154,7 @@ impl From<Application> for seen::Application {
             spec.source_hydrator.as_ref(),
             spec.destination.as_ref(),
         );
+        let managers = managers(&wire.metadata);
         Self {
             metadata: wire.metadata,
             project: spec.project,
@@ -175,19 +167,40 @@ impl From<Application> for seen::Application {
                 .into_iter()
                 .flatten()
                 .any(|value| pruned(value).is_some()),
-            automated: automated(spec.sync_policy),
+            automated: automated(spec.sync_policy.as_ref()),
+            policy: policy(spec.sync_policy.as_ref()),
+            managers,
             status: wire.status.unwrap_or_default().into(),
             operation_requested: wire.operation.is_some(),
         }
     }
 }
 
-fn automated(policy: Option<SyncPolicy>) -> seen::AutomatedSync {
-    match policy.and_then(|policy| policy.automated) {
+fn automated(policy: Option<&Value>) -> seen::AutomatedSync {
+    match policy.and_then(|policy| policy.get("automated")).filter(|automated| automated.is_object()) {
         None => seen::AutomatedSync::Absent,
-        Some(Automated { enabled: Some(false) }) => seen::AutomatedSync::Disabled,
-        Some(Automated { enabled: Some(true) | None }) => seen::AutomatedSync::Enabled,
+        Some(stanza) if stanza.get("enabled") == Some(&Value::Bool(false)) => seen::AutomatedSync::Disabled,
+        Some(_) => seen::AutomatedSync::Enabled,
     }
+}
+
+/// Who else owns fields of the spec, as far as the API server says.
+fn managers(metadata: &ObjectMeta) -> Vec<String> {
+    let spec =
+        |entry: &&ManagedFieldsEntry| entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some());
+    let ours = |name: &String| name == manager::APPLY || name == manager::PATCH;
+    let mut names: Vec<String> = metadata
+        .managed_fields
+        .iter()
+        .flatten()
+        .filter(spec)
+        .filter_map(|entry| entry.manager.clone())
+        .filter(|name| !ours(name))
+        .collect();
+    names.sort();
+    names.dedup();
+    names.truncate(LIST_LIMIT);
+    names
 }
 
 impl From<Status> for seen::ApplicationStatus {

@@ -1,11 +1,14 @@
 //! Plans: the ordered releases that AICR rendered, their digest, and how one is stored in a ConfigMap.
 
+mod index;
 mod stored;
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{CanonicalError, Digest};
 
+use index::Index;
+pub(crate) use index::Print;
 pub use stored::{PlanContext, StoreError, StoredPlan, StoredPlanError};
 
 /// The schema of plans that this operator writes and reads.
@@ -72,6 +75,7 @@ pub struct Plan {
     digest: Digest,
     content: PlanContent,
     archives: Vec<Archive>,
+    index: Index,
 }
 
 /// Why a plan is none.
@@ -136,7 +140,8 @@ impl Plan {
         {
             return Err(PlanError::Archives(stray.id.clone()));
         }
-        Ok(Self { digest: Digest::of_canonical(&content)?, content, archives })
+        let index = Index::of(&content.releases, &archives);
+        Ok(Self { digest: Digest::of_canonical(&content)?, content, archives, index })
     }
 
     /// sha256 over the canonical JSON of the content.
@@ -156,15 +161,18 @@ impl Plan {
 
     /// The releases in order, each with its place and archive.
     pub fn releases(&self) -> impl Iterator<Item = PlanRelease<'_>> {
-        self.content.releases.iter().enumerate().filter_map(|(order, content)| {
-            let archive = self.archives.iter().find(|archive| archive.id == content.id)?;
-            Some(PlanRelease { order, content, archive })
-        })
+        (0..self.content.releases.len()).filter_map(|place| self.at(place))
     }
 
     /// One release by name.
     pub fn release(&self, id: &str) -> Option<PlanRelease<'_>> {
-        self.releases().find(|release| release.content.id == id)
+        self.at(self.index.place(&self.content.releases, id)?)
+    }
+
+    fn at(&self, order: usize) -> Option<PlanRelease<'_>> {
+        let content = self.content.releases.get(order)?;
+        let archive = self.archives.get(self.index.archive(order))?;
+        Some(PlanRelease { order, content, archive, print: self.index.print(order) })
     }
 
     /// Name of the ConfigMap that stores a plan of this digest: `aicr-plan-<first 32 hex>`.
@@ -182,6 +190,7 @@ pub struct PlanRelease<'a> {
     pub content: &'a ReleaseContent,
     /// Where its archive lies.
     pub archive: &'a Archive,
+    pub(crate) print: &'a Print,
 }
 
 #[cfg(test)]

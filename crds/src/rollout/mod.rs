@@ -153,6 +153,10 @@ pub struct InventoryItem {
     pub plan_digest: Option<Digest>,
     /// Fingerprint of its source and destination.
     pub fingerprint: Digest,
+    /// The rollout whose approved Remove was deleting it already: it may go without being missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub removed_by: Option<String>,
 }
 
 /// The stored upgrade-check report.

@@ -128,6 +128,12 @@ pub struct CurrentStep {
     /// When a comparison was asked for last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refreshed_at: Option<Time>,
+    /// When one past Argo CD's caches was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hard_refreshed_at: Option<Time>,
+    /// Since when the release's own gate passes; it must for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate_passed_since: Option<Time>,
     /// When a sync was started by the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_started_at: Option<Time>,

@@ -32,7 +32,10 @@ fn moved(transition: &Transition<'_>, release: PlanRelease<'_>) -> Option<String
         .map(|before| (before.content.namespace.clone(), before.content.chart.repository.clone()));
     let there = transition.application(&content.id).map(|application| {
         let below = application.source.repo_url.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
-        (application.destination.namespace.clone(), application.destination.server.clone(), below)
+        let destination = &application.destination;
+        // A cluster by name is never ours.
+        let server = if destination.name.is_empty() { &destination.server } else { &destination.name };
+        (destination.namespace.clone(), server.clone(), below)
     });
     if let Some((namespace, repository)) = before {
         if namespace != content.namespace {

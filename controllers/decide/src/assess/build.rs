@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use aicr_crds::{
+    application::Application,
     plan::PlanRelease,
     rollout::{ChartRef, Operation, Step, Verdict},
 };
 
 pub use super::diff::Transition;
+use super::diff::{touched_by, unsuccessful};
 use super::{
     approval::{AfterFailure, Case, Content, approval},
     crds,
     diff::{Change, From},
 };
-use crate::seen::{Assessment, AssessmentRow};
+use crate::seen::{Assessment, AssessmentRow, age_key};
 
 /// How many CRDs a step lists, as the CRD of rollouts bounds it.
 const CRDS: usize = 128;
@@ -34,13 +36,7 @@ fn step(
 ) -> Step {
     let from = change.from.and_then(|from| chart_of(from, transition));
     let to = change.to.map(chart_ref);
-    let chart_changes = match (change.from, change.to) {
-        (Some(From::Plan(before)), Some(after)) => before.content.chart != after.content.chart,
-        (Some(From::Application(application)), Some(after)) => {
-            application.source.target_revision != after.archive.digest.to_string()
-        }
-        (None, _) | (_, None) => true,
-    };
+    let chart_changes = chart_changes(change);
     let row = row(change, assessment).filter(|_| chart_changes && change.operation == Operation::Upgrade);
     let crds = if chart_changes { crd_changes(change) } else { Vec::new() };
     let after_failure = match (retry, touched.contains(&change.release)) {
@@ -61,7 +57,7 @@ fn step(
         values_changed: values_changed(change),
         verdict,
         approval: approval(&case),
-        acknowledge: row.is_some_and(owes),
+        acknowledge: row.is_some_and(owes) || (content == Content::Same && is_owed(change, transition)),
         warnings: warnings(change.operation, crds.len()),
         from,
         to,
@@ -86,6 +82,39 @@ fn owes(row: &AssessmentRow) -> bool {
     row.verdict == Some(Verdict::Manual) && apply.is_some_and(|apply| apply + 1 < row.steps.len())
 }
 
+fn chart_changes(change: &Change<'_>) -> bool {
+    match (change.from, change.to) {
+        (Some(From::Plan(before)), Some(after)) => before.content.chart != after.content.chart,
+        (Some(From::Application(application)), Some(after)) => {
+            application.source.target_revision != after.archive.digest.to_string()
+        }
+        (None, _) | (_, None) => true,
+    }
+}
+
+/// A debt that an unsuccessful rollout left for this release goes over to the step that finds its content there.
+fn is_owed(change: &Change<'_>, transition: &Transition<'_>) -> bool {
+    let mut all: Vec<_> = unsuccessful(transition.world).collect();
+    all.sort_by_key(|rollout| age_key(rollout));
+    let mut owed = false;
+    for rollout in all {
+        let paid = rollout.spec.acknowledgements.iter().any(|entry| entry.release == change.release);
+        let step = rollout.spec.steps.iter().find(|step| step.release == change.release);
+        let wrote = touched_by(rollout, &transition.world.applications).contains(&change.release);
+        match step.filter(|_| wrote) {
+            // It took the release elsewhere, or to this content.
+            Some(step) => owed = (step.acknowledge || (owed && !moves(step))) && !paid,
+            None => owed = owed && !paid,
+        }
+    }
+    owed
+}
+
+/// Whether a step changed content, so that an older debt for it has ended.
+fn moves(step: &Step) -> bool {
+    step.from != step.to || step.values_changed
+}
+
 fn values_changed(change: &Change<'_>) -> bool {
     match (change.from, change.to) {
         (Some(From::Plan(before)), Some(after)) => before.content.values != after.content.values,
@@ -107,16 +136,19 @@ fn crd_changes(change: &Change<'_>) -> Vec<aicr_crds::rollout::CrdChange> {
     }
 }
 
+/// What a Remove leaves, said before it is approved.
+pub(crate) const REMOVES: &str = "CRDs, resources kept by policy and the namespace stay";
+
 fn warnings(operation: Operation, crds: usize) -> Vec<String> {
     let stays = match operation {
-        Operation::Remove => Some("CRDs, resources kept by policy and the namespace stay".to_owned()),
+        Operation::Remove => Some(REMOVES.to_owned()),
         Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => None,
     };
     let more = (crds > CRDS).then(|| format!("{} more CRDs are not listed", crds - CRDS));
     stays.into_iter().chain(more).collect()
 }
 
-fn chart_ref(release: PlanRelease<'_>) -> ChartRef {
+pub(crate) fn chart_ref(release: PlanRelease<'_>) -> ChartRef {
     ChartRef {
         chart: release.content.chart.repository.clone(),
         version: release.archive.version.clone(),
@@ -127,23 +159,20 @@ fn chart_ref(release: PlanRelease<'_>) -> ChartRef {
 fn chart_of(from: From<'_>, transition: &Transition<'_>) -> Option<ChartRef> {
     match from {
         From::Plan(release) => Some(chart_ref(release)),
-        From::Application(application) => {
-            let prefix = format!("oci://{}/", transition.world.settings.engine.repository);
-            Some(ChartRef {
-                chart: application
-                    .source
-                    .repo_url
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&application.source.repo_url)
-                    .to_owned(),
-                version: application
-                    .annotation(aicr_crds::keys::annotation::CHART_VERSION)
-                    .unwrap_or_default()
-                    .to_owned(),
-                digest: application.source.target_revision.parse().ok()?,
-            })
-        }
+        From::Application(application) => application_chart(application, &transition.world.settings.engine.repository),
     }
+}
+
+/// The chart that an Application points at; `None` where that is no digest.
+pub(crate) fn application_chart(application: &Application, repository: &str) -> Option<ChartRef> {
+    let url = &application.source.repo_url;
+    let below = url.strip_prefix(&format!("oci://{repository}/")).unwrap_or(url);
+    let version = application.annotation(aicr_crds::keys::annotation::CHART_VERSION).unwrap_or_default();
+    Some(ChartRef {
+        chart: below.to_owned(),
+        version: version.to_owned(),
+        digest: application.source.target_revision.parse().ok()?,
+    })
 }
 
 /// `<prefix>-<attempt>`, the attempt one more than the highest that exists under that prefix, of any runtime.

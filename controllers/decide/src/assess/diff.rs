@@ -12,6 +12,7 @@ use aicr_crds::{
 
 use crate::{
     rollout::{is_owned, written},
+    runtime::was_free,
     seen::{World, age_key, outcome},
 };
 
@@ -84,6 +85,8 @@ impl<'a> Transition<'a> {
         if same && !touched.contains(id) && there.is_some_and(|application| self.holds(application, release)) {
             return None;
         }
+        // One that an earlier approved Remove deletes goes first, then it is installed.
+        let there = there.filter(|application| !application.is_deleting());
         let operation = if there.is_some() { Operation::Upgrade } else { Operation::Install };
         // What an unsuccessful rollout moved is compared with the Application that is there, not with the active plan.
         let from = match (before, there) {
@@ -97,8 +100,7 @@ impl<'a> Transition<'a> {
     /// Whether an Application is at a release's content.
     pub(crate) fn holds(&self, application: &Application, release: PlanRelease<'_>) -> bool {
         let engine = &self.world.settings.engine;
-        let desired = aicr_crds::application::Desired::new(engine, release, self.target.digest(), self.world.uid(), "");
-        desired.is_ok_and(|desired| desired.fingerprint() == application.fingerprint)
+        release.fingerprint(engine).is_ok_and(|print| print == application.fingerprint)
     }
 
     /// Gate releases that are the same while something of their component moves.
@@ -164,14 +166,23 @@ pub(crate) fn unsuccessful(world: &World) -> impl Iterator<Item = &RuntimeRollou
     })
 }
 
-/// Releases that a rollout wrote, by its own record and by what Applications say.
+/// Releases that a rollout wrote, by its own record and by what Applications say; and those without an Application that it
+/// was free to write.
 pub(crate) fn touched_by(rollout: &RuntimeRollout, applications: &[Application]) -> BTreeSet<String> {
     let name = rollout.metadata.name.as_deref();
     let named = applications
         .iter()
         .filter(|application| application.annotation(annotation::ROLLOUT) == name)
         .map(|application| application.name().to_owned());
-    written(rollout).into_keys().chain(named).collect()
+    let gone = rollout.spec.steps.iter().filter(|step| match step.operation {
+        Operation::Upgrade | Operation::Verify => {
+            !applications.iter().any(|application| application.name() == step.release)
+        }
+        // Not begun, it is not there to be gone; begun, the record says so.
+        Operation::Install | Operation::Remove | Operation::Adopt => false,
+    });
+    let gone = gone.filter(|_| was_free(rollout)).map(|step| step.release.clone());
+    written(rollout).into_keys().chain(named).chain(gone).collect()
 }
 
 /// The plan that an Application's annotation names.

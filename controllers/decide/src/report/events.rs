@@ -1,8 +1,11 @@
 //! Events: what they say and under which name, so that a second create is no second Event.
 
+use std::collections::BTreeSet;
+
 use aicr_crds::{
     ClusterRuntime, Digest, RuntimeRollout,
     reason::{ConditionType, EventReason, Outcome},
+    rollout::RolloutKind,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -35,8 +38,19 @@ pub fn created_event(runtime: &ClusterRuntime, rollout: &RuntimeRollout) -> Even
     let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
     let name = rollout.metadata.name.as_deref().unwrap_or_default();
     let approval = if rollout.spec.needs_approval() { "it needs approval" } else { "it needs no approval" };
-    let note = format!("rollout {name} was created, with {} steps; {approval}", rollout.spec.steps.len());
+    let stack = match rollout.spec.kind {
+        RolloutKind::Change | RolloutKind::Remove => "",
+        RolloutKind::Adopt if writers(rollout) > 1 => "; several plans wrote the Applications",
+        RolloutKind::Adopt => "; every Application was written by one plan",
+    };
+    let note = format!("rollout {name} was created, with {} steps; {approval}{stack}", rollout.spec.steps.len());
     EventNote::new(uid, EventReason::RolloutCreated, name, &note)
+}
+
+/// How many plans wrote the Applications of an inventory.
+fn writers(rollout: &RuntimeRollout) -> usize {
+    let plans: BTreeSet<_> = rollout.spec.inventory.iter().filter_map(|item| item.plan_digest).collect();
+    plans.len()
 }
 
 /// The Event that announces a rollout's end.
@@ -52,7 +66,9 @@ pub fn stalled_event(runtime: &ClusterRuntime, new: &[Condition]) -> Option<Even
     let now = new.iter().find(is_stalled)?;
     let before = runtime.status.as_ref().and_then(|status| status.conditions.iter().find(is_stalled));
     let same = before.is_some_and(|before| before.reason == now.reason);
-    let occurrence = format!("{}/{}", now.reason, now.last_transition_time.0);
+    // The version that the change was decided on tells A, B, A within one stall apart.
+    let version = runtime.metadata.resource_version.as_deref().unwrap_or_default();
+    let occurrence = format!("{}/{}/{version}", now.reason, now.last_transition_time.0);
     let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
     (!same).then(|| EventNote::new(uid, EventReason::Stalled, &occurrence, &format!("{}: {}", now.reason, now.message)))
 }

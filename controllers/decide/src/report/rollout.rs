@@ -4,14 +4,15 @@ use aicr_crds::{
     RuntimeRollout, RuntimeRolloutStatus,
     keys::annotation,
     reason::StepReason,
-    rollout::{ApprovalState, CurrentStep, Operation, Phase, ReleaseState, ReleaseStatus, Step},
+    rollout::{ApprovalState, CurrentStep, Operation, Phase, ReleaseState, ReleaseStatus, Step, ValidationStatus},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::{
     message::{CONDITION_LIMIT, bounded},
-    rollout::{Outlook, Position, Verdict, Why, Write, current, halt},
+    resolve::Stage,
+    rollout::{Outlook, Position, STAYS, Verdict, Why, Write, current, halt, validation_begun, validation_input},
     seen::RolloutSeen,
 };
 
@@ -28,7 +29,7 @@ pub fn status(
     now: Timestamp,
 ) -> Option<RuntimeRolloutStatus> {
     let position = Position::find(rollout, &seen.applications);
-    let phase = match phase(verdict, &position) {
+    let phase = match phase(verdict, &position, seen) {
         Shown::Nothing => return None,
         Shown::Phase(phase) => phase,
     };
@@ -45,7 +46,26 @@ pub fn status(
         releases: releases(&position, &stored, verdict, current.as_ref(), now),
         current: current.filter(|_| ended.is_none()),
         finished_at: ended,
-        validation: stored.validation,
+        validation: validated(&position, seen, verdict).or(stored.validation),
+    })
+}
+
+/// Its last validation run, as far as there is one.
+fn validated(position: &Position<'_>, seen: &RolloutSeen, verdict: &Verdict) -> Option<ValidationStatus> {
+    let input = validation_input(position.rollout);
+    let mine = seen.facts.validation.jobs.iter().filter(|job| job.input == input && job.stage == Stage::Validation);
+    let last = mine.max_by_key(|job| job.attempt)?;
+    let report = seen.facts.validation.reports.get(&last.name);
+    let result = if let Why::ValidationFailed(message) = verdict.why() {
+        Some(bounded(message, RELEASE_LIMIT))
+    } else {
+        matches!(verdict.why(), Why::Validated { .. }).then(|| "passed".to_owned())
+    };
+    Some(ValidationStatus {
+        job: last.name.clone(),
+        run: last.run.clone(),
+        result,
+        evidence: report.and_then(|report| report.evidence.clone()),
     })
 }
 
@@ -55,7 +75,7 @@ enum Shown {
     Phase(Option<Phase>),
 }
 
-fn phase(verdict: &Verdict, position: &Position<'_>) -> Shown {
+fn phase(verdict: &Verdict, position: &Position<'_>, seen: &RolloutSeen) -> Shown {
     if let Verdict::End(outcome, _) = verdict {
         return Shown::Phase(Some((*outcome).into()));
     }
@@ -65,7 +85,8 @@ fn phase(verdict: &Verdict, position: &Position<'_>) -> Shown {
         Why::AwaitingApproval(_) | Why::ApprovalMismatch => Phase::AwaitingApproval,
         Why::AcknowledgementOwed { .. } => Phase::AwaitingAcknowledgement,
         Why::Drift(_) | Why::Unfit(..) | Why::StepUnknown(_) => Phase::Stalled,
-        Why::ValidationUnavailable => Phase::Validating,
+        Why::ValidationUnavailable(_) | Why::Validating { .. } => Phase::Validating,
+        Why::Held(_) if validation_begun(position, seen) => Phase::Validating,
         Why::Held(_) if !position.is_begun_at_all() => return Shown::Phase(None),
         Why::Held(_)
         | Why::Step { .. }
@@ -78,6 +99,8 @@ fn phase(verdict: &Verdict, position: &Position<'_>) -> Shown {
         | Why::Superseded(_)
         | Why::ApprovalExpired(_)
         | Why::Foreign(_)
+        | Why::ValidationFailed(_)
+        | Why::Validated { .. }
         | Why::Complete => Phase::Progressing,
     };
     Shown::Phase(Some(phase))
@@ -99,6 +122,8 @@ fn in_question(position: &Position<'_>, verdict: &Verdict) -> Option<usize> {
             Write::Create(_)
             | Write::Apply { .. }
             | Write::PrepareRemove { .. }
+            | Write::ClaimRemove { .. }
+            | Write::Annotate { .. }
             | Write::Delete { .. }
             | Write::Record { .. },
             _,
@@ -109,6 +134,7 @@ fn in_question(position: &Position<'_>, verdict: &Verdict) -> Option<usize> {
             | Write::Sync { .. }
             | Write::Terminate { .. }
             | Write::WithdrawRemove { .. }
+            | Write::RunValidation(_)
             | Write::SpendToken { .. },
             _,
         )
@@ -132,9 +158,14 @@ fn observed(
     if let Why::Step { outlook, halt, .. } = verdict.why() {
         let hopeless = *outlook == Outlook::Hopeless && halt.is_none();
         step.failing_since = hopeless.then(|| step.failing_since.unwrap_or(Time(now)));
+        let passes = *outlook == Outlook::Passing;
+        step.gate_passed_since = passes.then(|| step.gate_passed_since.unwrap_or(Time(now)));
     }
     match verdict {
-        Verdict::Do(Write::Refresh { .. }, _) => step.refreshed_at = Some(Time(now)),
+        Verdict::Do(Write::Refresh { hard, .. }, _) => {
+            step.refreshed_at = Some(Time(now));
+            step.hard_refreshed_at = hard.then_some(Time(now)).or(step.hard_refreshed_at);
+        }
         Verdict::Do(Write::Sync { .. }, _) => step.sync_started_at = Some(Time(now)),
         Verdict::Do(Write::Terminate { .. }, _) => step.terminated_at = Some(Time(now)),
         Verdict::Do(..) | Verdict::Wait(..) | Verdict::End(..) => {}
@@ -202,7 +233,13 @@ fn releases(
         Some(ReleaseStatus {
             release: step.release.clone(),
             state,
-            message: here.and_then(|current| current.observed.clone()).filter(|_| state != ReleaseState::Ready),
+            message: match state {
+                ReleaseState::Ready => None,
+                ReleaseState::Removed => Some(STAYS.to_owned()),
+                ReleaseState::Progressing | ReleaseState::Failed | ReleaseState::Suspended | ReleaseState::Deleting => {
+                    here.and_then(|current| current.observed.clone())
+                }
+            },
             started_at: known
                 .and_then(|known| known.started_at.clone())
                 .or_else(|| here.map(|current| current.started_at.clone())),

@@ -39,6 +39,8 @@ fn fresh(index: i32, step: &Step, halt: Option<Halt>, now: Timestamp) -> Current
         observed: None,
         halted: halt.is_some(),
         refreshed_at: None,
+        hard_refreshed_at: None,
+        gate_passed_since: None,
         sync_started_at: None,
         terminated_at: None,
         failing_since: None,

@@ -1,6 +1,9 @@
 //! The inventory: what differs between the Applications as approved, plus what the rollout itself did, and as they are.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use aicr_crds::{
     Digest,
@@ -10,7 +13,7 @@ use aicr_crds::{
 };
 
 use super::position::Position;
-use crate::seen::RolloutSeen;
+use crate::{seam, seen::RolloutSeen};
 
 /// One difference, in the words of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,19 @@ pub enum Change {
     AtPlan(String),
     /// Its source, values or destination changed.
     Edited,
+}
+
+impl Change {
+    /// The rule's name.
+    fn rule(&self) -> &'static str {
+        match self {
+            Self::Appeared => "drift: appeared",
+            Self::Disappeared => "drift: disappeared",
+            Self::Recreated => "drift: recreated",
+            Self::AtPlan(_) => "drift: at plan",
+            Self::Edited => "drift: edited",
+        }
+    }
 }
 
 impl fmt::Display for Difference {
@@ -72,7 +88,22 @@ pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen) -> Vec<Differen
         .filter(|application| is_owned(application, &spec.runtime.uid))
         .map(Application::name);
     let names: BTreeSet<&str> = expected.iter().copied().chain(owned).filter(|name| Some(*name) != in_flight).collect();
-    names.into_iter().filter_map(|name| difference(name, position, seen)).collect()
+    let mut planned: BTreeMap<&str, Planned<'_>> = BTreeMap::new();
+    for item in spec.inventory.iter().rev() {
+        planned.entry(&item.application).or_default().item = Some(item);
+    }
+    for step in spec.steps.iter().rev() {
+        planned.entry(&step.release).or_default().step = Some(step);
+    }
+    let planned = |name: &str| planned.get(name).copied().unwrap_or_default();
+    names.into_iter().filter_map(|name| difference(name, planned(name), position, seen)).collect()
+}
+
+/// What the rollout says of one Application: as approved, and to be done.
+#[derive(Clone, Copy, Default)]
+struct Planned<'a> {
+    item: Option<&'a InventoryItem>,
+    step: Option<&'a Step>,
 }
 
 /// Ours by owner, or by label where no owner is named; one that lost only its label is an edit, not a disappearance.
@@ -83,26 +114,26 @@ pub fn is_owned(application: &Application, runtime_uid: &str) -> bool {
     }
 }
 
-fn difference(name: &str, position: &Position<'_>, seen: &RolloutSeen) -> Option<Difference> {
-    let item = position.rollout.spec.inventory.iter().find(|item| item.application == name);
-    let step = position.steps().iter().find(|step| step.release == name);
+fn difference(name: &str, planned: Planned<'_>, position: &Position<'_>, seen: &RolloutSeen) -> Option<Difference> {
     let there = position.application(name);
-    let change = match (expectation(item, step, position, seen), there) {
+    let Planned { item, .. } = planned;
+    // In deletion by an earlier approved Remove when this rollout was made: it may go.
+    let may_go = item.is_some_and(|item| item.removed_by.is_some());
+    let change = match (expectation(planned, position, seen), there) {
+        (Some(expected), None) if may_go && expected.uid == item.map(|item| item.uid.as_str()) => None,
         (None, None) => None,
         (None, Some(_)) => Some(Change::Appeared),
         (Some(_), None) => Some(Change::Disappeared),
         (Some(expected), Some(application)) => compared(&expected, application),
     };
-    change.map(|change| Difference { application: name.to_owned(), change })
+    change
+        .filter(|change| !seam::is_broken(change.rule()))
+        .map(|change| Difference { application: name.to_owned(), change })
 }
 
 /// `None` where the Application must not be there (yet, or any more).
-fn expectation<'a>(
-    item: Option<&'a InventoryItem>,
-    step: Option<&Step>,
-    position: &'a Position<'_>,
-    seen: &RolloutSeen,
-) -> Option<Expectation<'a>> {
+fn expectation<'a>(planned: Planned<'a>, position: &'a Position<'_>, seen: &RolloutSeen) -> Option<Expectation<'a>> {
+    let Planned { item, step } = planned;
     let listed = item.map(|item| Expectation {
         uid: Some(&item.uid),
         plan: item.plan_digest,
@@ -112,14 +143,11 @@ fn expectation<'a>(
     match step.operation {
         // Deleted by this rollout: gone is right, and still there is its step's affair.
         Operation::Remove => position.application(&step.release).and(listed),
-        Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => {
-            let written = wanted(step, seen).map(|desired| desired.fingerprint());
-            Some(Expectation {
-                uid: Some(&entry.uid),
-                plan: position.rollout.spec.target_plan_digest,
-                fingerprint: written,
-            })
-        }
+        Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => Some(Expectation {
+            uid: Some(&entry.uid),
+            plan: position.rollout.spec.target_plan_digest,
+            fingerprint: wanted_print(step, seen),
+        }),
     }
 }
 
@@ -130,6 +158,16 @@ pub(super) fn wanted(step: &Step, seen: &RolloutSeen) -> Option<Desired> {
         crate::seen::TargetSeen::None | crate::seen::TargetSeen::Unfit(..) => return None,
     };
     Desired::new(&seen.settings.engine, plan.release(&step.release)?, plan.digest(), uid, rollout).ok()
+}
+
+/// Its fingerprint alone.
+pub(super) fn wanted_print(step: &Step, seen: &RolloutSeen) -> Option<Digest> {
+    match &seen.target {
+        crate::seen::TargetSeen::Plan(stored) => {
+            stored.plan.release(&step.release)?.fingerprint(&seen.settings.engine).ok()
+        }
+        crate::seen::TargetSeen::None | crate::seen::TargetSeen::Unfit(..) => None,
+    }
 }
 
 fn compared(expected: &Expectation<'_>, application: &Application) -> Option<Change> {

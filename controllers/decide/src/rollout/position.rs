@@ -19,6 +19,7 @@ pub struct Position<'a> {
     /// Place of the next step to start, when none is in flight.
     pub next: Option<usize>,
     applications: &'a [Application],
+    by_name: Vec<&'a Application>,
 }
 
 impl<'a> Position<'a> {
@@ -27,7 +28,10 @@ impl<'a> Position<'a> {
     /// A step is in flight from the moment its Application names this rollout until `written` says it was found ready;
     /// of several that name it the last in order, as it would not have begun before the others were ready.
     pub fn find(rollout: &'a RuntimeRollout, applications: &'a [Application]) -> Self {
-        let mut position = Self { rollout, written: written(rollout), in_flight: None, next: None, applications };
+        let mut by_name: Vec<&Application> = applications.iter().collect();
+        by_name.sort_by_key(|application| application.name());
+        let written = written(rollout);
+        let mut position = Self { rollout, written, in_flight: None, next: None, applications, by_name };
         let begun = position.steps().iter().rposition(|step| position.is_begun(step));
         let after = begun.map_or(0, |index| index + 1);
         match begun.filter(|index| !position.is_done(*index)) {
@@ -54,7 +58,8 @@ impl<'a> Position<'a> {
 
     /// The Application of this name, as it is there.
     pub fn application(&self, name: &str) -> Option<&'a Application> {
-        self.applications.iter().find(|application| application.name() == name)
+        let place = self.by_name.partition_point(|application| application.name() < name);
+        self.by_name.get(place).copied().filter(|application| application.name() == name)
     }
 
     /// All Applications.

@@ -1,22 +1,36 @@
 //! Whether a release is ready at its current revision: the ten points of `facts/argocd.md` section 4, and its table.
 
+mod gate;
+mod operation;
+
 use aicr_crds::{
     Digest,
-    application::{Application, ApplicationStatus, HealthStatus, OperationPhase, OperationState, SyncStatus},
+    application::{Application, ApplicationStatus, HealthStatus, SyncStatus},
     keys::annotation,
     reason::StepReason,
 };
 use jiff::{SignedDuration, Timestamp};
 
+use self::operation::{operation, sync_due};
 use super::why::Outlook;
-use crate::message::bounded;
+use crate::{
+    facts::Live,
+    message::{bounded, listed},
+    seam,
+};
+
+pub use gate::GATE_STABLE;
 
 /// How long stale evidence is borne before a comparison is asked for.
 const STALE_AFTER: SignedDuration = SignedDuration::from_secs(5);
-/// How long an engine that will not act by itself is watched before it is helped.
-const WEDGED_AFTER: SignedDuration = SignedDuration::from_secs(120);
+/// How soon after a comparison that was asked for health that is still bad is looked at again.
+pub(super) const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
 /// Bytes of Argo CD's words that a detail takes.
 const DETAIL_LIMIT: usize = 2048;
+/// How many resources a detail names.
+const NAMED: usize = 5;
+/// With this annotation Argo CD leaves an Application alone (A45).
+const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 /// Conditions that stand against readiness; warnings do not.
 const ERRORS: [&str; 5] = ["ComparisonError", "InvalidSpecError", "UnknownError", "SyncError", "DeletionError"];
 
@@ -39,6 +53,26 @@ pub struct Expected {
     pub terminate_after: Timestamp,
     /// The rollout whose own sync must have run; a Verify changes no content, so only that proves anything.
     pub sync_of: Option<String>,
+    /// When a comparison past Argo CD's caches was asked for, by this step.
+    pub hard_refreshed_at: Option<Timestamp>,
+    /// Since when the release's own gate passes, as this step found it.
+    pub gate_passed_since: Option<Timestamp>,
+    /// Live objects of the release.
+    pub live: Live,
+    /// Releases that the rollout removes: with those, objects may be shared for a while (A152).
+    pub removes: Vec<String>,
+    /// What shows that a comparison is newer than the step's write.
+    pub proof: Proof,
+}
+
+/// What shows that a comparison is newer than the step's write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It is of content that was not there before.
+    NewContent,
+    /// It was asked for after the write: the content was there before, and the step may have been begun long before it
+    /// was written.
+    Asked,
 }
 
 /// The verdict on one observation.
@@ -61,6 +95,8 @@ pub struct Observation {
     pub outlook: Outlook,
     /// What would help Argo CD on.
     pub action: Option<Action>,
+    /// Whether all is ready and only the gate's stable period is waited for.
+    pub gate_passes: bool,
 }
 
 /// What may be done beside the one write, each at most once per observation.
@@ -68,6 +104,8 @@ pub struct Observation {
 pub enum Action {
     /// Ask for a comparison.
     Refresh,
+    /// Ask for a comparison past Argo CD's caches.
+    HardRefresh,
     /// Start a sync of the spec's own source.
     Sync,
     /// Terminate an operation for other content.
@@ -76,7 +114,8 @@ pub enum Action {
 
 impl Observation {
     fn of(reason: StepReason, detail: impl AsRef<str>) -> Self {
-        Self { reason, detail: bounded(detail.as_ref(), DETAIL_LIMIT), outlook: Outlook::Open, action: None }
+        let detail = bounded(detail.as_ref(), DETAIL_LIMIT);
+        Self { reason, detail, outlook: Outlook::Open, action: None, gate_passes: false }
     }
 
     fn hopeless(self) -> Self {
@@ -91,12 +130,31 @@ impl Observation {
 /// One point of the rule: what stands against readiness, or nothing.
 type Check = fn(&Application, &Expected, Timestamp) -> Option<Observation>;
 
+/// All points by name, in the order in which they are asked.
+const CHECKS: [(&str, Check); 11] = [
+    ("ready: identity", identity),
+    ("ready: ignored", ignored),
+    ("ready: refused", refused),
+    ("ready: comparison error", comparison_error),
+    ("ready: operation", operation),
+    ("ready: sync of its own", sync_due),
+    ("ready: compared", compared),
+    ("ready: synced", synced),
+    ("ready: fresh", fresh),
+    ("ready: health", health),
+    ("ready: own gate", own_gate),
+];
+
 /// Judges an Application at `now`.
 pub fn readiness(application: &Application, expected: &Expected, now: Timestamp) -> Readiness {
-    let checks: [Check; 9] =
-        [identity, refused, comparison_error, operation, sync_due, compared, synced, fresh, health];
-    let blocked = checks.iter().find_map(|check| check(application, expected, now));
+    let mut whole = CHECKS.iter().filter(|(name, _)| !seam::is_broken(name));
+    let blocked = whole.find_map(|(_, check)| check(application, expected, now));
     blocked.map_or(Readiness::Ready, Readiness::NotReady)
+}
+
+/// Point 10.
+fn own_gate(_: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+    gate::gate(expected, now)
 }
 
 /// Points 1 and 2: it is the object that was written, as it was written.
@@ -116,13 +174,23 @@ fn identity(application: &Application, expected: &Expected, _: Timestamp) -> Opt
     })
 }
 
+/// An Application that Argo CD is told to leave alone keeps its last status for ever.
+fn ignored(application: &Application, _: &Expected, _: Timestamp) -> Option<Observation> {
+    (application.annotation(SKIP_RECONCILE) == Some("true")).then(|| {
+        Observation::of(
+            StepReason::EngineWedged,
+            format!("annotation {SKIP_RECONCILE} makes Argo CD ignore it; remove it"),
+        )
+    })
+}
+
 /// Point 5, first half: a spec that Argo CD refuses does not move `comparedTo`, so this is read first (A13).
 fn refused(application: &Application, _: &Expected, _: Timestamp) -> Option<Observation> {
     let message = conditions(&application.status, &["InvalidSpecError", "UnknownError"])?;
     Some(Observation::of(StepReason::SpecRefused, message).hopeless())
 }
 
-fn comparison_error(application: &Application, _: &Expected, _: Timestamp) -> Option<Observation> {
+fn comparison_error(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
     let message = conditions(&application.status, &["ComparisonError"])?;
     let lower = message.to_lowercase();
     let reason = if ["401", "403", "unauthorized", "denied", "expired"].iter().any(|word| lower.contains(word)) {
@@ -132,111 +200,10 @@ fn comparison_error(application: &Application, _: &Expected, _: Timestamp) -> Op
     } else {
         StepReason::ComparisonError
     };
-    Some(Observation::of(reason, message))
-}
-
-/// Points 6 and 7: no operation waits or runs; the last one, if it was for this source, did not fail.
-fn operation(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
-    let Some(state) = &application.status.operation else {
-        return application
-            .operation_requested
-            .then(|| Observation::of(StepReason::SyncRunning, "a sync is about to run"));
-    };
-    let ours = is_ours(application, state);
-    match state.phase {
-        OperationPhase::Running | OperationPhase::Terminating if ours => Some(running(state, now)),
-        OperationPhase::Running | OperationPhase::Terminating => Some(other(state, expected, now)),
-        OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error
-            if application.operation_requested =>
-        {
-            Some(Observation::of(StepReason::SyncRunning, "a sync is about to run"))
-        }
-        OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error if state.local_manifests => {
-            Some(local(state, expected))
-        }
-        OperationPhase::Failed | OperationPhase::Error if ours => Some(failed(application, state, expected)),
-        OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => {
-            wedged(application, state, expected, now)
-        }
-    }
-}
-
-/// After a sync of somebody's local manifests, comparisons use those until another operation (A42).
-fn local(state: &OperationState, expected: &Expected) -> Observation {
-    let action = expected.sync_started_at.is_none().then_some(Action::Sync);
-    Observation::of(StepReason::SpecDrifted, format!("synced from local manifests by {}", who(state))).with(action)
-}
-
-/// An operation that does not say what it was for counts as ours only once it started after our write.
-fn is_ours(application: &Application, state: &OperationState) -> bool {
-    state.source_id.is_some() && state.source_id == application.source_id
-}
-
-fn running(state: &OperationState, now: Timestamp) -> Observation {
-    let words = with_failures(state);
-    match state.finished_at {
-        // Between two tries; one that does not come is wedged (B10).
-        Some(finished) if now.duration_since(finished) > SignedDuration::from_mins(15) => {
-            Observation::of(StepReason::EngineWedged, format!("the sync is marked Running but finished at {finished} and is not retried: {words}; terminate it in Argo CD")).hopeless()
-        }
-        Some(_) => Observation::of(StepReason::SyncRetrying, format!("retry {}: {words}", state.retries)),
-        None => Observation::of(StepReason::SyncRunning, words),
-    }
-}
-
-fn other(state: &OperationState, expected: &Expected, now: Timestamp) -> Observation {
-    let action = (now >= expected.terminate_after && expected.terminated_at.is_none()).then_some(Action::Terminate);
-    let words = format!(
-        "an operation for other content is in flight (started by {}, retry {}): {}",
-        who(state),
-        state.retries,
-        with_failures(state)
-    );
-    Observation::of(StepReason::OtherOperation, words).with(action)
-}
-
-/// Argo CD never retries the same content by itself after a failed operation (A33): one that failed before this step is
-/// synced again once; one that this step saw fail is final.
-fn failed(application: &Application, state: &OperationState, expected: &Expected) -> Observation {
-    let words = with_failures(state);
-    let before = state.finished_at.is_some_and(|finished| finished < expected.since);
-    if before && expected.sync_started_at.is_none() {
-        return Observation::of(StepReason::SyncFailed, words).with(Some(Action::Sync));
-    }
-    let synced = application.status.sync == Some(SyncStatus::Synced);
-    Observation::of(if synced { StepReason::HookFailed } else { StepReason::SyncFailed }, words).hopeless()
-}
-
-/// A final operation without a result blocks automated sync for good, without a word (A35, B01).
-fn wedged(
-    application: &Application,
-    state: &OperationState,
-    expected: &Expected,
-    now: Timestamp,
-) -> Option<Observation> {
-    let out_of_sync = application.status.sync == Some(SyncStatus::OutOfSync);
-    if state.has_result || !out_of_sync {
-        return None;
-    }
-    let words = "Argo CD's last operation ended without a result, which blocks automated sync; start a sync in Argo CD";
-    let since = state.started_at.unwrap_or(expected.since).max(expected.since);
-    let observation = Observation::of(StepReason::EngineWedged, words);
-    match expected.sync_started_at {
-        None if now.duration_since(since) >= WEDGED_AFTER => Some(observation.with(Some(Action::Sync))),
-        Some(helped) if now.duration_since(helped) >= WEDGED_AFTER => Some(observation.hopeless()),
-        None | Some(_) => Some(observation),
-    }
-}
-
-/// Content that is there already proves nothing until this step's own sync has run.
-fn sync_due(application: &Application, expected: &Expected, _: Timestamp) -> Option<Observation> {
-    let rollout = expected.sync_of.as_deref()?;
-    let last = application.status.operation.as_ref();
-    // Ours may have been replaced by another before it was seen.
-    let displaced = |at: Timestamp| last.and_then(|state| state.finished_at).is_some_and(|finished| finished > at);
-    let action = expected.sync_started_at.is_none_or(displaced).then_some(Action::Sync);
-    (last.and_then(|state| state.rollout.as_deref()) != Some(rollout))
-        .then(|| Observation::of(StepReason::SyncRunning, "a sync is started").with(action))
+    // A failure that is served from the cache outlives its cause (B19).
+    let cached = lower.contains("(cached)") && expected.hard_refreshed_at.is_none();
+    let waited = now.duration_since(expected.since) >= STALE_AFTER;
+    Some(Observation::of(reason, message).with((cached && waited).then_some(Action::HardRefresh)))
 }
 
 /// Point 3: the last comparison was of this source and destination.
@@ -252,8 +219,11 @@ fn synced(application: &Application, expected: &Expected, now: Timestamp) -> Opt
     let status = &application.status;
     let unsynced: Vec<&str> = status.unsynced.iter().map(|resource| resource.name.as_str()).collect();
     match &status.sync {
-        Some(SyncStatus::Synced) => not_applied(status),
+        Some(SyncStatus::Synced) => not_applied(status, expected),
         Some(SyncStatus::OutOfSync) => match conditions(status, &["SyncError"]) {
+            Some(message) if message.to_lowercase().contains("sync window") => {
+                Some(Observation::of(StepReason::SyncWindow, message))
+            }
             Some(message) => Some(Observation::of(StepReason::SyncFailed, message).hopeless()),
             None => Some(Observation::of(StepReason::OutOfSync, unsynced.join(", "))),
         },
@@ -267,12 +237,24 @@ fn synced(application: &Application, expected: &Expected, now: Timestamp) -> Opt
     }
 }
 
-fn not_applied(status: &ApplicationStatus) -> Option<Observation> {
-    let excluded = conditions(status, &["ExcludedResourceWarning"]);
-    excluded.map(|message| Observation::of(StepReason::NotAllApplied, message).hopeless()).or_else(|| {
-        let error = conditions(status, &ERRORS)?;
-        Some(Observation::of(StepReason::SyncFailed, error))
-    })
+fn not_applied(status: &ApplicationStatus, expected: &Expected) -> Option<Observation> {
+    if let Some(message) = conditions(status, &["ExcludedResourceWarning"]) {
+        return Some(Observation::of(StepReason::NotAllApplied, message).hopeless());
+    }
+    if let Some(message) = conditions(status, &["SharedResourceWarning"])
+        && !names_any(&message, &expected.removes)
+    {
+        return Some(Observation::of(StepReason::SharedResource, message).hopeless());
+    }
+    let error = conditions(status, &ERRORS)?;
+    Some(Observation::of(StepReason::SyncFailed, error))
+}
+
+/// Whether Argo CD's words name one of these Applications; names are split where none of their characters stands.
+fn names_any(message: &str, names: &[String]) -> bool {
+    let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.'));
+    let mut words = words.map(|word| word.trim_matches('.'));
+    words.any(|word| names.iter().any(|name| name == word))
 }
 
 /// Point 8: the comparison began after our write and after the last operation.
@@ -286,7 +268,11 @@ fn fresh(application: &Application, expected: &Expected, now: Timestamp) -> Opti
         application.status.reconciled_at.is_some_and(|reconciled| reconciled.as_second() >= at.as_second())
     };
     let barrier = expected.refreshed_at.is_some() && application.annotation(annotation::ARGO_REFRESH).is_none();
-    let fresh = finished.is_none_or(after) && (barrier || after(expected.since));
+    let newer = match expected.proof {
+        Proof::NewContent => after(expected.since),
+        Proof::Asked => false,
+    };
+    let fresh = finished.is_none_or(after) && (barrier || newer);
     (!fresh).then(|| {
         Observation::of(StepReason::WaitingForComparison, "the last comparison is older than the last operation")
             .with(refresh(application, expected, now))
@@ -299,12 +285,14 @@ fn refresh(application: &Application, expected: &Expected, now: Timestamp) -> Op
     let finished = application.status.operation.as_ref().and_then(|state| state.finished_at);
     let stale_since = finished.map_or(expected.since, |finished| finished.max(expected.since));
     let asked_since = expected.refreshed_at.is_some_and(|at| at >= stale_since);
+    // Where nothing else is proof there is nothing to wait for.
+    let at_once = expected.proof == Proof::Asked && expected.refreshed_at.is_none();
     let waited = now.duration_since(stale_since) >= STALE_AFTER;
-    (waited && !asked && !asked_since).then_some(Action::Refresh)
+    ((waited || at_once) && !asked && !asked_since).then_some(Action::Refresh)
 }
 
-/// Point 9. Health of a CRD that was just established stays bad until the next comparison, so one is asked for once since
-/// it turned bad.
+/// Point 9. Health of a CRD that was just established stays bad until the next comparison, and the first one that is asked
+/// for may come too early as well.
 fn health(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
     let status = &application.status;
     let (reason, action) = match &status.health {
@@ -315,14 +303,23 @@ fn health(application: &Application, expected: &Expected, now: Timestamp) -> Opt
         Some(HealthStatus::Missing) => (StepReason::HealthMissing, look_again(application, expected, now)),
         Some(HealthStatus::Unknown) | None => (StepReason::HealthUnknown, look_again(application, expected, now)),
     };
-    Some(Observation::of(reason, "").with(action))
+    Some(Observation::of(reason, listed(&expected.live.unhealthy, NAMED)).with(action))
 }
 
+/// Once since it turned bad, then again and again after each comparison that was asked for and made.
 fn look_again(application: &Application, expected: &Expected, now: Timestamp) -> Option<Action> {
-    let since = application.status.health_since.map_or(expected.since, |since| since.max(expected.since));
-    let asked = application.annotation(annotation::ARGO_REFRESH).is_some()
-        || expected.refreshed_at.is_some_and(|at| at >= since);
-    (!asked && now.duration_since(since) >= STALE_AFTER).then_some(Action::Refresh)
+    let status = &application.status;
+    let since = status.health_since.map_or(expected.since, |since| since.max(expected.since));
+    let due = match expected.refreshed_at.filter(|asked| *asked >= since) {
+        None => Some(since + STALE_AFTER),
+        // `reconciledAt` has one-second resolution (A15).
+        Some(asked) => {
+            let made = status.reconciled_at.is_some_and(|reconciled| reconciled.as_second() >= asked.as_second());
+            made.then(|| asked + AGAIN_AFTER)
+        }
+    };
+    let is_open = application.annotation(annotation::ARGO_REFRESH).is_some();
+    due.filter(|due| now >= *due && !is_open).map(|_| Action::Refresh)
 }
 
 /// All messages of these condition types, or `None`.
@@ -334,16 +331,4 @@ fn conditions(status: &ApplicationStatus, kinds: &[&str]) -> Option<String> {
         .map(|condition| condition.message.as_str())
         .collect();
     (!messages.is_empty()).then(|| messages.join("; "))
-}
-
-fn with_failures(state: &OperationState) -> String {
-    if state.failures.is_empty() {
-        state.message.clone()
-    } else {
-        format!("{} ({})", state.message, state.failures.join("; "))
-    }
-}
-
-fn who(state: &OperationState) -> &str {
-    if state.initiated_by.is_empty() { "unknown" } else { &state.initiated_by }
 }

@@ -1,20 +1,22 @@
 //! The step's rules: what is observed of the one in flight, and how the next one starts.
 
 use aicr_crds::{
-    application::{Application, Desired, OperationPhase},
-    keys::annotation,
+    Digest,
+    application::{Application, Desired},
     reason::{Outcome, StepReason},
-    rollout::{CurrentStep, Operation, Step, WrittenEntry},
+    rollout::{ChartRef, CurrentStep, Operation, Step, WrittenEntry},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     current::{action_timeout, current},
-    drift::{is_owned, wanted},
+    drift::{is_owned, wanted, wanted_print},
+    gate::hold_of,
     position::Position,
-    readiness::{Action, Expected, Observation, Readiness, readiness},
+    readiness::{AGAIN_AFTER, Action, Expected, Observation, Proof, Readiness, readiness},
+    remove::{remaining, remove, removed_by, waits},
     verdict::{ObjectRef, Verdict, Write},
-    why::{Halt, Outlook, Why},
+    why::{Halt, Hold, Outlook, Why},
 };
 use crate::seen::{RolloutSeen, RuntimeSeen, TargetSeen};
 
@@ -80,25 +82,30 @@ fn observe(
     current: &CurrentStep,
     now: Timestamp,
 ) -> Readiness {
-    let deleting = |detail: &str| Observation {
-        reason: StepReason::Deleting,
-        detail: detail.to_owned(),
-        outlook: Outlook::Open,
-        action: None,
+    let plain = |reason, detail: String| {
+        Readiness::NotReady(Observation { reason, detail, outlook: Outlook::Open, action: None, gate_passes: false })
     };
+    if let Some(trouble) = &seen.facts.trouble {
+        return plain(StepReason::ReconcileFailed, trouble.clone());
+    }
     match step.operation {
-        Operation::Remove => return Readiness::NotReady(deleting(&remaining(application))),
+        Operation::Remove => return plain(StepReason::Deleting, remaining(application, seen)),
         Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => {}
     }
-    let Some(desired) = wanted(step, seen) else {
-        let detail = "the target plan cannot be read".to_owned();
-        return Readiness::NotReady(Observation {
-            reason: StepReason::ReconcileFailed,
-            detail,
-            outlook: Outlook::Open,
-            action: None,
-        });
+    let Some(fingerprint) = wanted_print(step, seen) else {
+        return plain(StepReason::ReconcileFailed, "the target plan cannot be read".to_owned());
     };
+    readiness(application, &expected(position, seen, step, current, fingerprint), now)
+}
+
+/// What the release must be, as this step knows it.
+fn expected(
+    position: &Position<'_>,
+    seen: &RolloutSeen,
+    step: &Step,
+    current: &CurrentStep,
+    fingerprint: Digest,
+) -> Expected {
     let recorded = position.entry(&step.release).map(|entry| entry.uid.clone());
     let listed = position
         .rollout
@@ -107,23 +114,31 @@ fn observe(
         .iter()
         .find(|item| item.application == step.release)
         .map(|item| item.uid.clone());
-    let expected = Expected {
+    Expected {
         uid: recorded.or(listed),
-        fingerprint: desired.fingerprint(),
+        fingerprint,
         since: current.started_at.0,
         refreshed_at: current.refreshed_at.as_ref().map(|time| time.0),
         sync_started_at: current.sync_started_at.as_ref().map(|time| time.0),
         terminated_at: current.terminated_at.as_ref().map(|time| time.0),
         terminate_after: current.timeout_from.0 + action_timeout(position.rollout) / 2,
+        hard_refreshed_at: current.hard_refreshed_at.as_ref().map(|time| time.0),
+        gate_passed_since: current.gate_passed_since.as_ref().map(|time| time.0),
+        live: seen.facts.live.clone(),
+        removes: removed_by(position),
         sync_of: (step.operation == Operation::Verify).then(|| position.name().to_owned()),
-    };
-    readiness(application, &expected, now)
+        proof: proof(step),
+    }
 }
 
-/// The finalizers that keep an Application in deletion.
-fn remaining(application: &Application) -> String {
-    let finalizers = application.metadata.finalizers.clone().unwrap_or_default();
-    if finalizers.is_empty() { String::new() } else { format!("held by {}", finalizers.join(", ")) }
+/// A retry may write content that is there already, a Verify and an Adopt always do; a sync of its own is a Verify's proof.
+fn proof(step: &Step) -> Proof {
+    let digest = |chart: &Option<ChartRef>| chart.as_ref().map(|chart| chart.digest);
+    match step.operation {
+        Operation::Upgrade if digest(&step.from) == digest(&step.to) && !step.values_changed => Proof::Asked,
+        Operation::Adopt => Proof::Asked,
+        Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Remove => Proof::NewContent,
+    }
 }
 
 fn not_ready(
@@ -133,7 +148,14 @@ fn not_ready(
     observation: Observation,
     now: Timestamp,
 ) -> Verdict {
-    let Observation { reason, detail, outlook, action } = observation;
+    let Observation { reason, detail, outlook, action, gate_passes } = observation;
+    let hold = hold_of(position, seen);
+    // Held, or without an engine, nothing fails before its time: a project that vanished must not end the rollout.
+    let outlook = match (gate_passes, &hold) {
+        (true, _) => Outlook::Passing,
+        (false, None) => outlook,
+        (false, Some(_)) => Outlook::Open,
+    };
     let hopeless = outlook == Outlook::Hopeless;
     let release = step.step.release.clone();
     let waiting = |detail: String| Why::Step {
@@ -145,20 +167,26 @@ fn not_ready(
         outlook,
     };
     if step.halt.is_some() {
-        return Verdict::Wait(waiting(detail), None);
+        return Verdict::Wait(waiting(detail), Some(position.rollout.spec.deadline.0));
     }
     let timeout = step.current.timeout_from.0 + action_timeout(position.rollout);
     let failing_since = step.current.failing_since.as_ref().map_or(now, |time| time.0);
-    if now >= timeout || (hopeless && seen.engine.reason().is_none() && now >= failing_since + GRACE) {
+    if now >= timeout || (hopeless && now >= failing_since + GRACE) {
         return Verdict::End(Outcome::Failed, Why::StepFailed { release, reason, detail });
     }
-    let write = action.and_then(|action| write(action, seen, step));
+    let write = action.filter(|_| may_act(hold.as_ref())).and_then(|action| write(action, seen, step));
+    let look = if hopeless { timeout.min(failing_since + GRACE) } else { next_look(step, reason, timeout, now) };
     match write {
         Some(write) => Verdict::Do(write, waiting(detail)),
-        None => Verdict::Wait(
-            waiting(detail),
-            Some(if hopeless { timeout.min(failing_since + GRACE) } else { next_look(step, reason, timeout, now) }),
-        ),
+        None => Verdict::Wait(waiting(detail), Some(look)),
+    }
+}
+
+/// What helps Argo CD on is written only where Argo CD may be written to.
+fn may_act(hold: Option<&Hold>) -> bool {
+    match hold {
+        None | Some(Hold::Resolution(..) | Hold::Engine(aicr_crds::reason::Reason::RegistryCredentialsStale)) => true,
+        Some(Hold::Paused | Hold::EngineSuspended | Hold::Engine(_) | Hold::Unreadable(_)) => false,
     }
 }
 
@@ -167,6 +195,7 @@ fn not_ready(
 fn next_look(step: &InFlight<'_>, reason: StepReason, timeout: Timestamp, now: Timestamp) -> Timestamp {
     let soon = match reason {
         StepReason::WaitingForComparison
+        | StepReason::GateNotReady
         | StepReason::HealthDegraded
         | StepReason::HealthMissing
         | StepReason::HealthUnknown => 5,
@@ -184,21 +213,24 @@ fn next_look(step: &InFlight<'_>, reason: StepReason, timeout: Timestamp, now: T
         | StepReason::SharedResource
         | StepReason::HealthProgressing
         | StepReason::HealthSuspended
-        | StepReason::GateNotReady
         | StepReason::SpecDrifted
         | StepReason::Deleting
         | StepReason::ReconcileFailed => 60,
     };
     // Once asked, the answer is an event.
-    let wait = if step.current.refreshed_at.is_some() { soon.max(15) } else { soon };
-    timeout.min(now + SignedDuration::from_secs(wait))
+    let asked = step.current.refreshed_at.as_ref().map(|asked| asked.0);
+    let wait = if asked.is_some() { soon.max(15) } else { soon };
+    let again = asked.map(|asked| asked + AGAIN_AFTER).filter(|again| *again > now);
+    let look = now + SignedDuration::from_secs(wait);
+    timeout.min(again.map_or(look, |again| again.min(look)))
 }
 
 fn write(action: Action, seen: &RolloutSeen, step: &InFlight<'_>) -> Option<Write> {
     let on = ObjectRef::of(step.application);
     match action {
         Action::Refresh => Some(Write::Refresh { on, hard: false }),
-        Action::Sync => Some(Write::Sync { on, source: wanted(step.step, seen)?.source().clone() }),
+        Action::HardRefresh => Some(Write::Refresh { on, hard: true }),
+        Action::Sync => Some(Write::Sync { on, source: wanted(step.step, seen)?.source() }),
         Action::Terminate => Some(Write::Terminate { on }),
     }
 }
@@ -216,8 +248,28 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize) -
     let application = position.application(&step.release);
     match step.operation {
         Operation::Remove => remove(position, step, application, starting),
-        Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => {
+        Operation::Adopt => adopt(position, seen, step, application, starting),
+        Operation::Install | Operation::Upgrade | Operation::Verify => {
             place(position, seen, step, application, starting)
+        }
+    }
+}
+
+/// Adopt: the ownership annotations and nothing else. Its Application is there, as the inventory has just said.
+fn adopt(
+    position: &Position<'_>,
+    seen: &RolloutSeen,
+    step: &Step,
+    application: Option<&Application>,
+    why: Why,
+) -> Verdict {
+    match (desired(position, seen, step), application) {
+        (Some(desired), Some(application)) => {
+            let on = ObjectRef::of(application);
+            Verdict::Do(Write::Annotate { on, ownership: Box::new(desired.ownership) }, why)
+        }
+        (None, _) | (_, None) => {
+            Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0))
         }
     }
 }
@@ -231,7 +283,7 @@ fn place(
     why: Why,
 ) -> Verdict {
     let Some(desired) = desired(position, seen, step) else {
-        return Verdict::Wait(Why::StepUnknown(step.release.clone()), None);
+        return Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0));
     };
     match application {
         None => Verdict::Do(Write::Create(Box::new(desired)), why),
@@ -239,36 +291,13 @@ fn place(
             Verdict::End(Outcome::Failed, Why::Foreign(step.release.clone()))
         }
         Some(application) if application.is_deleting() => {
-            Verdict::Wait(waits(step, StepReason::Deleting, remaining(application)), None)
+            let until = Some(position.rollout.spec.deadline.0);
+            Verdict::Wait(waits(step, StepReason::Deleting, remaining(application, seen)), until)
         }
         Some(application) => {
             Verdict::Do(Write::Apply { desired: Box::new(desired), on: ObjectRef::of(application) }, why)
         }
     }
-}
-
-fn waits(step: &Step, reason: StepReason, detail: String) -> Why {
-    Why::Step {
-        release: step.release.clone(),
-        operation: step.operation,
-        reason,
-        detail,
-        halt: None,
-        outlook: Outlook::Open,
-    }
-}
-
-/// A failed comparison makes Argo CD forget delete hooks (A135), and a running operation is served before deletion (A136).
-fn unremovable(application: &Application) -> Option<StepReason> {
-    let status = &application.status;
-    if status.conditions.iter().any(|condition| condition.kind == "ComparisonError") {
-        return Some(StepReason::ComparisonError);
-    }
-    let running = status.operation.as_ref().is_some_and(|state| match state.phase {
-        OperationPhase::Running | OperationPhase::Terminating => true,
-        OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => false,
-    });
-    (running || application.operation_requested).then_some(StepReason::SyncRunning)
 }
 
 fn desired(position: &Position<'_>, seen: &RolloutSeen, step: &Step) -> Option<Desired> {
@@ -278,26 +307,4 @@ fn desired(position: &Position<'_>, seen: &RolloutSeen, step: &Step) -> Option<D
     };
     let uid = &position.rollout.spec.runtime.uid;
     Desired::new(&seen.settings.engine, plan.release(&step.release)?, plan.digest(), uid, position.name()).ok()
-}
-
-/// Remove: both marks in one patch, an entry in `written`, all gates again, then the delete.
-fn remove(position: &Position<'_>, step: &Step, application: Option<&Application>, why: Why) -> Verdict {
-    let Some(application) = application else {
-        // Deleted earlier by an approved Remove: the inventory lets it go, and there is nothing left to do.
-        let entry = WrittenEntry { uid: String::new(), ready: true };
-        return Verdict::Do(Write::Record { release: step.release.clone(), entry }, why);
-    };
-    if let Some(reason) = unremovable(application) {
-        return Verdict::Wait(waits(step, reason, "a Remove waits for it".to_owned()), None);
-    }
-    // Argo CD writes the whole list of finalizers from its cache, and may have erased one a moment ago.
-    let takes_all = application.cascades() || application.is_deleting();
-    let marked = application.annotation(annotation::DELETE_ROLLOUT) == Some(position.name());
-    if !marked || !takes_all {
-        return Verdict::Do(Write::PrepareRemove { on: ObjectRef::of(application) }, why);
-    }
-    if position.entry(&step.release).is_none() {
-        return record(step, application, false);
-    }
-    Verdict::Do(Write::Delete { on: ObjectRef::of(application) }, why)
 }

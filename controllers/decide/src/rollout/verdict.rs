@@ -1,10 +1,15 @@
 //! What a rollout does next: exactly one thing, fully specified, with its reason.
 
-use aicr_crds::{application::Desired, reason::Outcome, rollout::WrittenEntry};
+use aicr_crds::{
+    application::{Desired, Ownership},
+    reason::Outcome,
+    rollout::WrittenEntry,
+};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::why::Why;
+use crate::resolve::JobPlan;
 
 /// What happens next. Exactly one thing.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +73,20 @@ pub enum Write {
         /// Which Application.
         on: ObjectRef,
     },
+    /// Rewrite `delete-rollout` alone: the Application is in deletion by an earlier Remove.
+    ClaimRemove {
+        /// Which Application.
+        on: ObjectRef,
+    },
+    /// Write the ownership annotations and nothing else, and take `orphaned-from` off: an Adopt step.
+    Annotate {
+        /// Which Application.
+        on: ObjectRef,
+        /// What they shall say.
+        ownership: Box<Ownership>,
+    },
+    /// Create a Job of this rollout's deployment validation.
+    RunValidation(Box<JobPlan>),
     /// Take both off again: a Remove that will not happen.
     WithdrawRemove {
         /// Which Application.

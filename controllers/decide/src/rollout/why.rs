@@ -98,8 +98,24 @@ pub enum Why {
     },
     /// A retry token was seen that nothing is retried for.
     TokenSpent,
-    /// Validation is due and cannot run.
-    ValidationUnavailable,
+    /// A validation run is on its way.
+    Validating {
+        /// Run ID.
+        run: String,
+        /// Why its pod is not running, or that it is.
+        message: String,
+    },
+    /// Validation failed.
+    ValidationFailed(String),
+    /// Validation is due and cannot run: what it lacks.
+    ValidationUnavailable(String),
+    /// Every step is ready, and validation passed.
+    Validated {
+        /// Run ID.
+        run: String,
+        /// Reference of the evidence.
+        evidence: Option<String>,
+    },
     /// Every step is ready.
     Complete,
 }
@@ -111,6 +127,8 @@ pub enum Outlook {
     Open,
     /// It will not; the step fails after a grace.
     Hopeless,
+    /// All is ready; the gate's stable period is waited for.
+    Passing,
 }
 
 /// What takes a rollout's place.
@@ -226,7 +244,7 @@ impl fmt::Display for Why {
             }
             Self::Held(hold) => write!(f, "no step starts: {hold}"),
             Self::Drift(differences) => write!(f, "{}; undo the change, or set a new operator.aicr.run/retry annotation on the runtime", listed(differences, DIFFERENCES)),
-            Self::Unfit(_, message) => f.write_str(message),
+            Self::Unfit(_, message) | Self::ValidationFailed(message) => f.write_str(message),
             Self::StepUnknown(release) => write!(f, "the target plan has no release {release}; set a new operator.aicr.run/retry annotation on the runtime"),
             Self::Foreign(name) => {
                 write!(
@@ -236,7 +254,16 @@ impl fmt::Display for Why {
             }
             Self::Starting { release, operation } => write!(f, "release {release}: {operation} starts"),
             Self::TokenSpent => f.write_str("a retry token was seen with nothing to retry"),
-            Self::ValidationUnavailable => f.write_str("deployment validation is required and cannot run"),
+            Self::Validating { run, message } => write!(f, "deployment validation run {run}: {message}"),
+            Self::ValidationUnavailable(lacks) => {
+                write!(f, "deployment validation is required and cannot run: {lacks}; it runs once that is there, until the deadline")
+            }
+            Self::Validated { run, evidence: Some(evidence) } => {
+                write!(f, "every step is ready; deployment validation run {run} passed, evidence {evidence}")
+            }
+            Self::Validated { run, evidence: None } => {
+                write!(f, "every step is ready; deployment validation run {run} passed")
+            }
             Self::Complete => f.write_str("every step is ready"),
         }
     }

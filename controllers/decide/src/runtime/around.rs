@@ -1,9 +1,12 @@
 //! What one rollout needs to know of the world around it.
 
+use std::sync::Arc;
+
 use aicr_crds::{ClusterRuntime, RuntimeRollout};
 
 use super::fitness;
 use crate::seen::{RolloutSeen, RuntimeFacts, RuntimeSeen, TargetSeen, World, age_key, outcome};
+use crate::{facts::Facts, rollout::validation_input};
 
 impl World {
     /// The world around one rollout of this runtime.
@@ -14,10 +17,19 @@ impl World {
             engine: self.engine,
             resolution: self.resolution.state.clone(),
             target: self.target_seen(rollout),
-            applications: self.applications.clone(),
+            applications: Arc::clone(&self.applications),
             unreadable: super::next::unreadable(self),
             unfinished: self.others(rollout),
+            facts: self.facts_for(rollout),
         }
+    }
+
+    /// What was gathered, with the AICR Jobs that are this rollout's.
+    fn facts_for(&self, rollout: &RuntimeRollout) -> Facts {
+        let input = validation_input(rollout);
+        let mut facts = self.facts.clone();
+        facts.validation.jobs.extend(self.jobs.iter().filter(|job| job.input == input).cloned());
+        facts
     }
 
     fn runtime_seen(&self, rollout: &RuntimeRollout) -> RuntimeSeen {
@@ -29,7 +41,7 @@ impl World {
             deleting: metadata.deletion_timestamp.as_ref().map(|_| spec.deletion_policy),
             paused: spec.paused,
             suspend_engine: spec.suspend_engine,
-            suspension_refused: false,
+            suspension_refused: !super::suspension::suspension(self).refused.is_empty(),
             new_token: self.new_token(),
             target: self.target(),
         })
@@ -38,7 +50,7 @@ impl World {
     fn target_seen(&self, rollout: &RuntimeRollout) -> TargetSeen {
         let Some(digest) = rollout.spec.target_plan_digest else { return TargetSeen::None };
         match fitness(self, digest, rollout.spec.validation) {
-            Ok(stored) => TargetSeen::Plan(Box::new(stored.clone())),
+            Ok(stored) => TargetSeen::Plan(Arc::clone(stored)),
             Err((reason, message)) => TargetSeen::Unfit(reason, message),
         }
     }

@@ -3,19 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aicr_crds::{
-    RuntimeRollout, RuntimeRolloutSpec,
+    Digest, RuntimeRollout, RuntimeRolloutSpec,
+    application::{Application, Ownership},
     keys::{annotation, label},
     reason::Outcome,
-    rollout::{AssessmentRef, Author, InventoryItem, RolloutKind, RuntimeRef, Step},
+    rollout::{
+        AssessmentRef, Author, ChartRef, InventoryItem, Need, Operation, RolloutKind, RuntimeRef, Step, StepApproval,
+    },
     runtime::SelectionPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
+use super::{
+    place::{owned, remover},
+    rebuild::Rebuilt,
+    verdict::{Verdict, Why, Write},
+};
 use crate::{
-    assess::{Transition, rollout_name},
-    rollout::is_owned,
-    seen::{Assessment, World, outcome},
+    assess::{REMOVES, Transition, application_chart, chart_ref, rollout_name},
+    seen::{Assessment, World, age_key, outcome},
 };
 
 /// The rollout of a transition, created at `now`.
@@ -25,9 +32,88 @@ pub(super) fn rollout(
     assessment: Option<&Assessment>,
     now: Timestamp,
 ) -> RuntimeRollout {
-    let world = transition.world;
     let target = transition.target.digest();
-    let (name, attempt) = rollout_name(&format!("rollout-{}", target.short()), &world.rollout_names);
+    let prefix = format!("rollout-{}", target.short());
+    let made = Made { kind: RolloutKind::Change, prefix, target: Some(target), steps };
+    let mut rollout = new(transition.world, made, &owned(transition.world).collect::<Vec<_>>(), now);
+    rollout.spec.assessment = assessment
+        .map(|assessment| AssessmentRef { config_map: assessment.config_map.clone(), digest: assessment.digest });
+    rollout
+}
+
+/// Creates it; not in the second of another one, since Kubernetes' times would not tell which is the newer.
+pub(super) fn verdict(world: &World, rollout: RuntimeRollout, now: Timestamp) -> Verdict {
+    let name = rollout.metadata.name.clone().unwrap_or_default();
+    let newest = world.rollouts.iter().filter_map(|rollout| age_key(rollout).0).max();
+    match newest.filter(|newest| newest.as_second() >= now.as_second()) {
+        Some(newest) => Verdict::Wait(Why::Creating(name), Some(whole_seconds(newest) + SignedDuration::from_secs(1))),
+        None => Verdict::Do(Write::CreateRollout(Box::new(rollout)), Why::Creating(name)),
+    }
+}
+
+/// The rollout that takes over an earlier runtime's Applications.
+pub(super) fn adoption(
+    world: &World,
+    rebuilt: &Rebuilt,
+    applications: &[&Application],
+    now: Timestamp,
+) -> RuntimeRollout {
+    let target = rebuilt.plan.digest();
+    let steps = rebuilt.plan.releases().map(|release| {
+        let chart = chart_ref(release);
+        bare(&release.content.id, Operation::Adopt, Some(chart.clone()), Some(chart), "takes over a release")
+    });
+    let prefix = format!("adopt-{}", target.short());
+    let made = Made { kind: RolloutKind::Adopt, prefix, target: Some(target), steps: steps.collect() };
+    // What is ours already and beside them would otherwise count as having appeared.
+    let others = owned(world).filter(|own| applications.iter().all(|application| application.name() != own.name()));
+    let inventory: Vec<&Application> = applications.iter().copied().chain(others).collect();
+    new(world, made, &inventory, now)
+}
+
+/// The rollout that removes every owned Application, in reverse order, found from the live Applications alone.
+pub(super) fn removal(world: &World, now: Timestamp) -> RuntimeRollout {
+    let mut all: Vec<&Application> = owned(world).collect();
+    let place = |application: &Application| Ownership::read(application).ok().map(|ownership| ownership.order);
+    all.sort_by_key(|application| std::cmp::Reverse((place(application), application.name().to_owned())));
+    let steps = all.iter().map(|application| {
+        let from = application_chart(application, &world.settings.engine.repository);
+        let mut step = bare(application.name(), Operation::Remove, from, None, "removes a release");
+        step.warnings = vec![REMOVES.to_owned()];
+        step
+    });
+    let hex: String = world.uid().chars().filter(char::is_ascii_alphanumeric).take(16).collect();
+    let made =
+        Made { kind: RolloutKind::Remove, prefix: format!("remove-{hex}"), target: None, steps: steps.collect() };
+    new(world, made, &all, now)
+}
+
+fn bare(release: &str, operation: Operation, from: Option<ChartRef>, to: Option<ChartRef>, reason: &str) -> Step {
+    Step {
+        release: release.to_owned(),
+        operation,
+        from,
+        to,
+        values_changed: false,
+        verdict: None,
+        crds: Vec::new(),
+        approval: StepApproval { need: Need::Required, reason: reason.to_owned() },
+        acknowledge: false,
+        warnings: Vec::new(),
+    }
+}
+
+/// What differs between the kinds of rollout.
+struct Made {
+    kind: RolloutKind,
+    prefix: String,
+    target: Option<Digest>,
+    steps: Vec<Step>,
+}
+
+fn new(world: &World, made: Made, applications: &[&Application], now: Timestamp) -> RuntimeRollout {
+    let Made { kind, prefix, target, steps } = made;
+    let (name, attempt) = rollout_name(&prefix, &names(world));
     let spec = &world.runtime.spec;
     let window = aicr_crds::duration::parse(&spec.rollout.deadline).unwrap_or(SignedDuration::from_hours(6));
     let spec = RuntimeRolloutSpec {
@@ -36,21 +122,20 @@ pub(super) fn rollout(
             name: world.runtime.metadata.name.clone().unwrap_or_default(),
             uid: world.uid().to_owned(),
         },
-        kind: RolloutKind::Change,
+        kind,
         from_plan_digest: world.active(),
-        target_plan_digest: Some(target),
-        target: Some(target.short()),
+        target_plan_digest: target,
+        target: target.map(|target| target.short()),
         attempt,
         retry_token: world.token(),
         selection: spec.selection.policy,
         requested_by: authors(world),
         steps,
-        inventory: inventory(world),
+        inventory: inventory(world, applications),
         action_timeout: spec.rollout.action_timeout.clone(),
         deadline: Time(whole_seconds(now + window)),
         validation: spec.validation.deployment,
-        assessment: assessment
-            .map(|assessment| AssessmentRef { config_map: assessment.config_map.clone(), digest: assessment.digest }),
+        assessment: None,
         approval: None,
         revocation: None,
         acknowledgements: Vec::new(),
@@ -63,19 +148,28 @@ pub(super) fn rollout(
     }
 }
 
+/// Names that no rollout may have again: of those that are there, and of those that Applications still name, since an
+/// Application that names a rollout counts as begun by it.
+fn names(world: &World) -> BTreeSet<String> {
+    let marks = [annotation::ROLLOUT, annotation::DELETE_ROLLOUT];
+    let named = world.applications.iter().flat_map(|application| marks.map(|mark| application.annotation(mark)));
+    world.rollout_names.iter().cloned().chain(named.flatten().map(str::to_owned)).collect()
+}
+
 /// Kubernetes times have whole seconds; what is bound by a digest must not change on the way.
 fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-fn inventory(world: &World) -> Vec<InventoryItem> {
-    let owned = world.applications.iter().filter(|application| is_owned(application, world.uid()));
-    let mut items: Vec<InventoryItem> = owned
+fn inventory(world: &World, applications: &[&Application]) -> Vec<InventoryItem> {
+    let mut items: Vec<InventoryItem> = applications
+        .iter()
         .map(|application| InventoryItem {
             application: application.name().to_owned(),
             uid: application.uid().to_owned(),
             plan_digest: application.annotation(annotation::PLAN_DIGEST).and_then(|digest| digest.parse().ok()),
             fingerprint: application.fingerprint,
+            removed_by: remover(world, application),
         })
         .collect();
     items.sort_by(|one, other| one.application.cmp(&other.application));

@@ -1,5 +1,7 @@
 //! Whether a plan can be rolled out now.
 
+use std::sync::Arc;
+
 use aicr_crds::{
     Digest,
     plan::{Plan, StoredPlan},
@@ -14,7 +16,7 @@ pub fn fitness(
     world: &World,
     digest: Digest,
     validation: DeploymentValidation,
-) -> Result<&StoredPlan, (Reason, String)> {
+) -> Result<&Arc<StoredPlan>, (Reason, String)> {
     let name = Plan::config_map_name(digest);
     if let Some((name, why)) = world.unreadable.iter().find(|(unreadable, _)| *unreadable == name) {
         return Err((Reason::PlanUnreadable, format!("plan {name}: {why}")));

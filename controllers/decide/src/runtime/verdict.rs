@@ -1,7 +1,9 @@
 //! What happens next with the runtime, and why.
 
 use aicr_crds::{
-    Digest, RuntimeRollout,
+    RuntimeRollout,
+    application::{Desired, Ownership},
+    plan::StoredPlan,
     reason::{Outcome, Reason},
 };
 use jiff::Timestamp;
@@ -43,13 +45,56 @@ pub enum Write {
         /// Its input label, which names the ConfigMap.
         input: String,
     },
-    /// Let an unchanged release's `plan-digest` annotation follow the active plan.
+    /// Let an unchanged release's ownership annotations follow the plan that it is at.
     Follow {
         /// Which Application.
         on: ObjectRef,
-        /// The active plan.
-        plan: Digest,
+        /// What they shall say.
+        ownership: Box<Ownership>,
     },
+    /// Add the operator's finalizer to the runtime, with its resourceVersion.
+    AddFinalizer,
+    /// Take the operator's finalizer off the runtime; the policy has run.
+    Release {
+        /// What became of the Applications.
+        note: String,
+    },
+    /// Annotate an Application with `orphaned-from`: this runtime's UID.
+    Orphan {
+        /// Which Application.
+        on: ObjectRef,
+    },
+    /// Set `syncPolicy.automated.enabled` alone, by merge patch, and read it back.
+    SetAutomated {
+        /// Which Application.
+        on: ObjectRef,
+        /// The value.
+        enabled: bool,
+    },
+    /// Force an edited Application back: apply it whole.
+    Repair {
+        /// What it shall be.
+        desired: Box<Desired>,
+        /// Which object.
+        on: ObjectRef,
+        /// Who else owns fields of its spec.
+        managers: Vec<String>,
+    },
+    /// Write an Application again that was deleted by hand; it must not exist.
+    Recreate(Box<Desired>),
+    /// Write the lost active plan back.
+    RebuildPlan(Box<StoredPlan>),
+    /// Store the plan that Applications to be adopted rebuild to; one of another runtime is replaced.
+    StorePlan(Box<StoredPlan>),
+    /// Take the marks of a Remove that will not happen off an Application.
+    WithdrawRemove {
+        /// Which Application.
+        on: ObjectRef,
+    },
+    /// Delete a plan ConfigMap that retention does not keep, by name and as it was seen.
+    DeletePlan(String),
+    /// Delete an ended rollout that retention does not keep.
+    DeleteRollout(ObjectRef),
 }
 
 /// Why the runtime is where it is.
@@ -57,8 +102,21 @@ pub enum Write {
 pub enum Why {
     /// A plan or a rollout cannot be read.
     Unreadable(String),
-    /// The runtime is being deleted: nothing resolves, repairs or starts.
-    Deleting,
+    /// The runtime is being deleted: nothing resolves, repairs or starts. What is done, or waited for.
+    Deleting(String),
+    /// The removal rollout did not succeed.
+    RemovalFailed {
+        /// The rollout.
+        name: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// Why, as its status says.
+        message: String,
+    },
+    /// Something is put right that changes nothing of what the runtime waits for.
+    Upkeep,
+    /// Applications to be adopted do not rebuild into a plan.
+    AdoptionBlocked(String),
     /// A rollout is unfinished.
     InProgress {
         /// Its name.

@@ -1,8 +1,12 @@
-//! The judgment's tests: tables for rules, scripts for stories; a simulated cluster beneath both.
+//! The judgment's tests: tables for rules, scripts for stories; a cluster in a value beneath both.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "test code: a broken invariant is a failed test")]
 
+mod docs;
+mod found;
+mod live;
 mod readiness;
+mod rules;
 mod scenarios;
-mod sim;
+mod story;
 mod tables;

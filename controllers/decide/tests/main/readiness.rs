@@ -5,16 +5,17 @@ use aicr_crds::{
     keys::annotation,
     reason::StepReason,
 };
-use aicr_decide::rollout::{Action, Expected, Observation, Outlook, Readiness, readiness};
+use aicr_decide::facts::Live;
+use aicr_decide::rollout::{Action, Expected, Observation, Outlook, Proof, Readiness, readiness};
 use jiff::{SignedDuration, Timestamp};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::sim::{argo, engine, plans::plan};
+use crate::story::{argo, engine, plans::plan};
 
 const START: &str = "2026-11-29T12:00:00Z";
 
-fn at(seconds: i64) -> Timestamp {
+pub(crate) fn at(seconds: i64) -> Timestamp {
     START.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
 }
 
@@ -30,7 +31,7 @@ fn desired() -> Desired {
     .unwrap()
 }
 
-fn expected() -> Expected {
+pub(crate) fn expected() -> Expected {
     Expected {
         uid: Some("uid-app".into()),
         fingerprint: desired().fingerprint(),
@@ -40,17 +41,22 @@ fn expected() -> Expected {
         terminated_at: None,
         terminate_after: at(900),
         sync_of: None,
+        hard_refreshed_at: None,
+        gate_passed_since: None,
+        live: Live::default(),
+        removes: vec![],
+        proof: Proof::NewContent,
     }
 }
 
 /// Written at second 0, settled by Argo CD at second 3.
-fn settled() -> Value {
+pub(crate) fn settled() -> Value {
     let mut application = desired().body(Some("uid-app"));
     argo::settles(&mut application, at(3));
     application
 }
 
-fn judge(application: &Value, expected: &Expected, second: i64) -> Readiness {
+pub(crate) fn judge(application: &Value, expected: &Expected, second: i64) -> Readiness {
     readiness(&serde_json::from_value::<Application>(application.clone()).unwrap(), expected, at(second))
 }
 
@@ -197,6 +203,16 @@ fn a_comparison_that_was_asked_for_proves_freshness_without_clocks() {
     assert_eq!(judge(&application, &asked, 12), Readiness::Ready);
 }
 
+/// Found by simulation: begun, held, compared, written; nothing tells that comparison from one after the write.
+#[test]
+fn content_that_was_there_before_is_ready_only_after_a_comparison_that_was_asked_for() {
+    let unchanged = Expected { proof: Proof::Asked, ..expected() };
+    let Readiness::NotReady(waits) = judge(&settled(), &unchanged, 4) else { panic!("ready") };
+    assert_eq!((waits.reason, waits.action), (StepReason::WaitingForComparison, Some(Action::Refresh)));
+    let asked = Expected { refreshed_at: Some(at(8)), ..unchanged };
+    assert_eq!(judge(&settled(), &asked, 9), Readiness::Ready);
+}
+
 /// A33: Argo CD never syncs the same content again after a failure; a retry starts the sync itself, once.
 #[test]
 fn content_that_failed_before_this_step_is_synced_again_once() {
@@ -240,14 +256,37 @@ fn a_verify_is_ready_only_after_its_own_sync() {
 
 /// Seen on Argo CD 3.4.2: a chart of nothing but CRDs stays Degraded until the next comparison.
 #[test]
-fn bad_health_is_looked_at_again_once_since_it_turned_bad() {
+fn bad_health_is_looked_at_again_each_half_minute_after_a_comparison_that_was_asked_for() {
     let mut application = settled();
     application["status"]["health"] = json!({"status": "Degraded", "lastTransitionTime": at(3)});
     assert_eq!(observed(&application, 7).action, None);
     assert_eq!(observed(&application, 8).action, Some(Action::Refresh));
     let asked = Expected { refreshed_at: Some(at(8)), ..expected() };
-    let Readiness::NotReady(again) = judge(&application, &asked, 60) else { panic!("ready") };
-    assert_eq!((again.reason, again.action), (StepReason::HealthDegraded, None));
+    let action = |application: &Value, second| {
+        let Readiness::NotReady(again) = judge(application, &asked, second) else { panic!("ready") };
+        assert_eq!(again.reason, StepReason::HealthDegraded);
+        again.action
+    };
+    // The comparison is still that of second 3: none has been made since.
+    assert_eq!(action(&application, 60), None);
+    application["status"]["reconciledAt"] = json!(at(9));
+    assert_eq!(action(&application, 37), None);
+    assert_eq!(action(&application, 38), Some(Action::Refresh));
+    application["metadata"]["annotations"][annotation::ARGO_REFRESH] = json!("normal");
+    assert_eq!(action(&application, 60), None);
+}
+
+/// Found by simulation: the record that it was told is in a status that had not been seen.
+#[test]
+fn an_operation_that_is_terminating_already_is_not_terminated_again() {
+    let mut application = settled();
+    argo::runs_older(&mut application, at(3), "");
+    assert_eq!(observed(&application, 901).action, Some(Action::Terminate));
+    application["status"]["operationState"]["phase"] = json!("Terminating");
+    assert_eq!(
+        (observed(&application, 901).reason, observed(&application, 901).action),
+        (StepReason::OtherOperation, None)
+    );
 }
 
 /// A42: after a sync of somebody's local manifests, `Synced` means synced with somebody's laptop.
@@ -261,4 +300,68 @@ fn local_manifests_are_synced_away_once() {
     assert!(local.detail.contains("mallory"), "{}", local.detail);
     let started = Expected { sync_started_at: Some(at(5)), ..expected() };
     assert_ne!(judge(&application, &started, 6), Readiness::Ready);
+}
+
+/// B06: a diff that does not know a field is the engine's own trouble, neither the registry's nor the render's.
+#[test]
+fn a_field_that_the_diff_does_not_know_has_a_reason_of_its_own() {
+    let mut application = settled();
+    application["status"]["sync"]["status"] = json!("Unknown");
+    application["status"]["conditions"] = json!([{"type": "ComparisonError", "message": "error calculating structured merge diff: .status.terminatingReplicas: field not declared in schema"}]);
+    let observation = observed(&application, 900);
+    assert_eq!(
+        (observation.reason, observation.outlook, observation.action),
+        (StepReason::DiffSchema, Outlook::Open, None)
+    );
+    assert!(observation.detail.contains("terminatingReplicas"), "{}", observation.detail);
+}
+
+/// B19: a failure served from the cache is looked at past it once.
+#[test]
+fn a_cached_failure_is_looked_at_past_the_caches_once() {
+    let mut application = settled();
+    application["status"]["conditions"] =
+        json!([{"type": "ComparisonError", "message": "Manifest generation error (cached): no chart"}]);
+    assert_eq!(observed(&application, 4).action, None, "it may be gone by itself");
+    assert_eq!(observed(&application, 5).action, Some(Action::HardRefresh));
+    let asked = Expected { hard_refreshed_at: Some(at(5)), ..expected() };
+    let Readiness::NotReady(again) = judge(&application, &asked, 700) else { panic!("ready") };
+    assert_eq!((again.reason, again.action), (StepReason::ComparisonError, None));
+}
+
+/// B21: Argo CD's hook finalizers are there at any time and say nothing about removal.
+#[test]
+fn hook_finalizers_do_not_stand_against_readiness() {
+    let mut application = settled();
+    application["metadata"]["finalizers"] =
+        json!(["pre-delete-finalizer.argocd.argoproj.io", "pre-delete-finalizer.argocd.argoproj.io/cleanup"]);
+    assert_eq!(judge(&application, &expected(), 4), Readiness::Ready);
+}
+
+/// A43: a sync window stops an operation without ending it.
+#[test]
+fn a_sync_window_is_named_and_not_terminated() {
+    let mut application = settled();
+    argo::waits(&mut application, at(1), "operation is blocked by sync window");
+    let observation = observed(&application, 1700);
+    assert_eq!((observation.reason, observation.action), (StepReason::SyncWindow, None));
+}
+
+/// A152: objects that a release to be removed shares are taken over; any other sharing fails the step.
+#[test]
+fn objects_may_be_shared_only_with_a_release_that_the_rollout_removes() {
+    let mut application = settled();
+    application["status"]["conditions"] = json!([{"type": "SharedResourceWarning", "message": "Deployment/x is part of applications argocd/gpu-operator and gpu-old"}]);
+    let Readiness::NotReady(shared) = judge(&application, &expected(), 4) else { panic!("ready") };
+    assert_eq!((shared.reason, shared.outlook), (StepReason::SharedResource, Outlook::Hopeless));
+    let removes = Expected { removes: vec!["gpu-old".into()], ..expected() };
+    assert_eq!(judge(&application, &removes, 4), Readiness::Ready);
+}
+
+/// A45.
+#[test]
+fn an_application_that_argo_cd_is_told_to_ignore_proves_nothing() {
+    let mut application = settled();
+    application["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"] = json!("true");
+    assert_eq!(observed(&application, 4).reason, StepReason::EngineWedged);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::sim::script::run;
+use crate::story::script::run;
 
 #[test]
 fn every_script_has_the_transcript_that_was_read_and_agreed() {
@@ -17,7 +17,11 @@ fn every_script_has_the_transcript_that_was_read_and_agreed() {
     let mut differing = Vec::new();
     for script in scripts {
         let golden = script.with_extension("golden");
-        let transcript = run(&fs::read_to_string(&script).unwrap()) + "\n";
+        let text = fs::read_to_string(&script).unwrap();
+        let Ok(transcript) = std::panic::catch_unwind(|| run(&text) + "\n") else {
+            differing.push(format!("--- {} cannot be played", script.display()));
+            continue;
+        };
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             fs::write(&golden, &transcript).unwrap();
         }

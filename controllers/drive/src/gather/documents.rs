@@ -19,7 +19,7 @@ use crate::{
 const GPU_OPERATOR: &str = "gpu-operator";
 
 /// Plans by digest with the time of their ConfigMaps.
-type Plans = BTreeMap<Digest, (Timestamp, StoredPlan)>;
+type Plans = BTreeMap<Digest, (Timestamp, Arc<StoredPlan>)>;
 
 fn name(metadata: &ObjectMeta) -> String {
     metadata.name.clone().unwrap_or_default()
@@ -36,7 +36,7 @@ pub(super) fn plans(documents: &[Arc<Document>]) -> (Plans, Vec<(String, String)
         let Content::Plan(plan) = &document.content else { continue };
         match plan.as_ref() {
             Ok(stored) => {
-                plans.insert(stored.plan.digest(), (created(&document.metadata), stored.clone()));
+                plans.insert(stored.plan.digest(), (created(&document.metadata), Arc::new(stored.clone())));
             }
             Err(why) => unreadable.push((name(&document.metadata), why.clone())),
         }

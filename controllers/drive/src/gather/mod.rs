@@ -12,6 +12,7 @@ use std::{collections::BTreeSet, future::Future, sync::Arc};
 
 use aicr_crds::{ClusterRuntime, RuntimeRollout, application::Application};
 use aicr_decide::{
+    facts::{Facts, Refusals},
     resolve::{Credentials, JobSeen, MirrorSeen, RunRecord, Seen},
     rollout::Position,
     seen::{Resolution, ResolutionState, RolloutSeen, RuntimeSeen, TargetSeen, World, outcome},
@@ -48,6 +49,8 @@ pub(crate) struct Gatherer {
     rights: Rights,
     credentials: CredentialsReader,
     counted: Counted,
+    /// Writes that were refused for good, as long as this process lives.
+    pub(crate) refusals: Refusals,
 }
 
 impl Gatherer {
@@ -61,6 +64,7 @@ impl Gatherer {
             credentials: CredentialsReader::new(client, &settings, held),
             counted: Counted::default(),
             settings,
+            refusals: Refusals::default(),
         }
     }
 
@@ -117,9 +121,10 @@ impl Gatherer {
             unreadable,
             rollouts,
             rollout_names,
-            applications: self.stored_applications(),
+            applications: Arc::new(self.stored_applications()),
             jobs: jobs.to_vec(),
             assessments: documents::assessments(&documents),
+            facts: Facts { refusals: self.refusals.clone(), ..Facts::default() },
         };
         self.complete(&mut world).await?;
         Ok(world)
@@ -139,7 +144,8 @@ impl Gatherer {
         }
         let there: BTreeSet<String> = world.applications.iter().map(|one| one.name().to_owned()).collect();
         for name in wanted(world).difference(&there) {
-            world.applications.extend(self.lookups.get(name).await?);
+            let looked_up = self.lookups.get(name).await?;
+            Arc::make_mut(&mut world.applications).extend(looked_up);
         }
         Ok(())
     }
@@ -170,9 +176,10 @@ impl Gatherer {
             engine: engine::state(&self.watches, MayWrite::Yes, Timestamp::now()),
             resolution: ResolutionState::Unknown,
             target: TargetSeen::None,
-            applications: self.stored_applications(),
+            applications: Arc::new(self.stored_applications()),
             unreadable: None,
             unfinished: Vec::new(),
+            facts: Facts::default(),
         }
     }
 

@@ -1,8 +1,7 @@
 //! What is written to Argo CD.
 
 use aicr_crds::{
-    Digest,
-    application::{Application, Desired},
+    application::{Application, Desired, Ownership},
     keys::{annotation, manager},
 };
 use aicr_decide::rollout::ObjectRef;
@@ -115,10 +114,38 @@ impl Writer {
         delete(&self.applications(), &on.name, act, &on.uid, Some(&on.resource_version)).await
     }
 
-    /// Lets the plan that an Application names follow.
-    pub(crate) async fn follow(&self, on: &ObjectRef, plan: Digest) -> Result<Written<()>, DriveError> {
-        let patch = body::annotations(on, &[(annotation::PLAN_DIGEST, Some(plan.to_string()))]);
-        self.narrow("annotate", on, &patch).await
+    /// Rewrites `delete-rollout` alone, on an Application in deletion.
+    pub(crate) async fn claim_remove(&self, on: &ObjectRef, rollout: &str) -> Result<Written<()>, DriveError> {
+        let patch = body::annotations(on, &[(annotation::DELETE_ROLLOUT, Some(rollout.to_owned()))]);
+        self.narrow("take over the removal of", on, &patch).await
+    }
+
+    /// Writes the ownership annotations and nothing else.
+    pub(crate) async fn annotate_ownership(
+        &self,
+        on: &ObjectRef,
+        ownership: &Ownership,
+    ) -> Result<Written<()>, DriveError> {
+        self.narrow("annotate", on, &body::ownership(on, ownership)).await
+    }
+
+    /// The same, and takes `orphaned-from` off.
+    pub(crate) async fn adopt(&self, on: &ObjectRef, ownership: &Ownership) -> Result<Written<()>, DriveError> {
+        let mut patch = body::ownership(on, ownership);
+        patch["metadata"]["annotations"][annotation::ORPHANED_FROM] = serde_json::Value::Null;
+        self.narrow("adopt", on, &patch).await
+    }
+
+    /// Marks an Application as left by this runtime.
+    pub(crate) async fn orphan(&self, on: &ObjectRef, runtime_uid: &str) -> Result<Written<()>, DriveError> {
+        let patch = body::annotations(on, &[(annotation::ORPHANED_FROM, Some(runtime_uid.to_owned()))]);
+        self.narrow("orphan", on, &patch).await
+    }
+
+    /// Sets `syncPolicy.automated.enabled` alone; the Application as it reads back.
+    pub(crate) async fn automate(&self, on: &ObjectRef, enabled: bool) -> Result<Written<Application>, DriveError> {
+        let act = format!("switch automated sync of Application {}", on.name);
+        merge(&self.applications(), &on.name, act, &body::automate(on, enabled)).await
     }
 
     async fn narrow(&self, what: &str, on: &ObjectRef, patch: &serde_json::Value) -> Result<Written<()>, DriveError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aicr_crds::{
-    application::{Application, ROLLOUT_INFO},
+    application::{Application, Ownership, ROLLOUT_INFO},
     keys::{annotation, finalizer, label},
 };
 use aicr_decide::rollout::ObjectRef;
@@ -23,6 +23,18 @@ pub(super) fn annotations(on: &ObjectRef, annotations: &[(&str, Option<String>)]
     metadata["annotations"] =
         annotations.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect::<Map<_, _>>().into();
     json!({ "metadata": metadata })
+}
+
+/// The ownership annotations alone.
+pub(super) fn ownership(on: &ObjectRef, ownership: &Ownership) -> Value {
+    let mut metadata = guard(on);
+    metadata["annotations"] = json!(ownership.annotations());
+    json!({ "metadata": metadata })
+}
+
+/// Automated sync on or off, and no other field of the spec.
+pub(super) fn automate(on: &ObjectRef, enabled: bool) -> Value {
+    json!({ "metadata": guard(on), "spec": { "syncPolicy": { "automated": { "enabled": enabled } } } })
 }
 
 /// A request for a comparison.
@@ -122,6 +134,7 @@ mod tests {
             prepare_remove(&app, &on(), "r"),
             withdraw_remove(&app, &on()),
             end(&on(), "Failed", "2026-11-29T00:00:00Z"),
+            automate(&on(), false),
         ];
         for patch in patches {
             assert_eq!(patch["metadata"]["uid"], "u", "{patch}");

@@ -1,11 +1,16 @@
 //! What is written to rollouts, beside their status.
 
-use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::WrittenEntry};
+use aicr_crds::{
+    ClusterRuntime, RuntimeRollout,
+    keys::{annotation, finalizer},
+    reason::Outcome,
+    rollout::WrittenEntry,
+};
 use aicr_decide::rollout::{ObjectRef, written};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Writer, Written, body, create, merge, status::object_ref};
+use super::{Writer, Written, body, create, delete, merge, status::object_ref};
 use crate::error::DriveError;
 
 impl Writer {
@@ -45,10 +50,33 @@ impl Writer {
         &self,
         rollout: &RuntimeRollout,
         outcome: Outcome,
+        evidence: Option<&str>,
         now: Timestamp,
     ) -> Result<Written<ObjectRef>, DriveError> {
         let on = object_ref(&rollout.metadata);
-        self.annotate(&on, &body::end(&on, outcome.as_str(), &now.to_string())).await
+        let mut patch = body::end(&on, outcome.as_str(), &now.to_string());
+        if let Some(evidence) = evidence {
+            patch["metadata"]["annotations"][annotation::EVIDENCE] = evidence.into();
+        }
+        self.annotate(&on, &patch).await
+    }
+
+    /// Deletes an ended rollout that is not kept.
+    pub(crate) async fn delete_rollout(&self, on: &ObjectRef) -> Result<Written<()>, DriveError> {
+        let act = format!("delete RuntimeRollout {}", on.name);
+        delete(&self.rollouts(), &on.name, act, &on.uid, Some(&on.resource_version)).await
+    }
+
+    /// Adds the operator's finalizer to the runtime, or takes it off; others stay.
+    pub(crate) async fn cleanup(&self, runtime: &ClusterRuntime, held: bool) -> Result<Written<()>, DriveError> {
+        let on = object_ref(&runtime.metadata);
+        let mut finalizers = runtime.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|name| name != finalizer::CLEANUP);
+        finalizers.extend(held.then(|| finalizer::CLEANUP.to_owned()));
+        let mut metadata = body::guard(&on);
+        metadata["finalizers"] = finalizers.into();
+        let patch = serde_json::json!({ "metadata": metadata });
+        merge(&self.runtimes(), &on.name, "change the runtime's finalizer", &patch).await.map(Written::forget)
     }
 
     async fn annotate(&self, on: &ObjectRef, patch: &Value) -> Result<Written<ObjectRef>, DriveError> {

@@ -7,12 +7,15 @@ use super::{
     super::{drift::drift, position::Position, verdict::Verdict, why::Why},
     end::after_step,
 };
-use crate::seen::RolloutSeen;
+use crate::{seam, seen::RolloutSeen};
 
-/// 7. After the step in flight, however that ends and even if it was the last.
+/// 7. After the step in flight, however that ends and even if it was the last; no longer once validation has begun.
 pub(super) fn expired(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Option<Verdict> {
     let spec = &position.rollout.spec;
     let expires = spec.approval.as_ref().filter(|_| spec.needs_approval())?.expires_at.0;
+    if super::super::validation::is_begun(position, seen) {
+        return None;
+    }
     (now >= expires).then(|| after_step(position, seen, now, Outcome::Expired, Why::ApprovalExpired(expires)))
 }
 
@@ -35,7 +38,7 @@ pub(super) fn missing(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp)
     let until = Some(spec.deadline.0);
     match &spec.approval {
         None => Some(Verdict::Wait(Why::AwaitingApproval(drift(position, seen)), until)),
-        Some(approval) if spec.binding_digest().ok() != Some(approval.binding_digest) => {
+        Some(approval) if seam::binding(position.rollout) != Some(approval.binding_digest) => {
             Some(Verdict::Wait(Why::ApprovalMismatch, until))
         }
         Some(_) => None,

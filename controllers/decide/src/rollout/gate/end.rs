@@ -8,16 +8,22 @@ use super::{
         drift::drift,
         position::Position,
         step,
+        validation::{self, Validation},
         verdict::{Verdict, Write},
         why::{Superseder, Why},
     },
-    below,
+    below, marked,
 };
 use crate::seen::{RolloutSeen, RuntimeFacts, RuntimeSeen, age_key, outcome};
 
-/// 1. The outcome label alone says that it ended.
+/// 1. The outcome label alone says that it ended. What a Remove of it prepared and did not delete is taken off whenever it
+///    is seen.
 pub(super) fn ended(position: &Position<'_>, _: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
-    outcome(position.rollout).map(|outcome| Verdict::Wait(Why::Ended(outcome), None))
+    let outcome = outcome(position.rollout)?;
+    Some(match marked(position) {
+        Some(on) => Verdict::Do(Write::WithdrawRemove { on }, Why::Ended(outcome)),
+        None => Verdict::Wait(Why::Ended(outcome), None),
+    })
 }
 
 /// 2. A schema of a newer operator is never acted on.
@@ -128,7 +134,10 @@ pub fn is_stalled(verdict: &Verdict) -> bool {
         | Why::Foreign(_)
         | Why::Starting { .. }
         | Why::TokenSpent
-        | Why::ValidationUnavailable
+        | Why::Validating { .. }
+        | Why::ValidationFailed(_)
+        | Why::ValidationUnavailable(_)
+        | Why::Validated { .. }
         | Why::Complete => false,
     }
 }
@@ -138,29 +147,29 @@ pub fn is_unapproved(verdict: &Verdict) -> bool {
     matches!(verdict.why(), Why::AwaitingApproval(_) | Why::ApprovalMismatch)
 }
 
-/// 11. Inventory once more, then success; a hold does not keep it. Validation comes after it where it is required.
-pub(super) fn complete(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
-    if position.next.is_some() || position.in_flight.is_some() || needs_validation(position) {
+/// 8. A step, or validation, is in flight.
+pub(super) fn in_flight(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Option<Verdict> {
+    step::in_flight(position, seen, now).or_else(|| validation::in_flight(position, seen, now))
+}
+
+/// 11. Inventory once more, then success; a hold does not keep it. Validation comes before it where it is required.
+pub(super) fn complete(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Option<Verdict> {
+    if position.next.is_some() || position.in_flight.is_some() {
         return None;
     }
+    let why = match validation::validation(position, seen, now) {
+        Validation::None => Why::Complete,
+        Validation::Passed { run, evidence } => Why::Validated { run, evidence },
+        Validation::Due(_)
+        | Validation::Running { .. }
+        | Validation::Backoff(..)
+        | Validation::Unavailable(_)
+        | Validation::Failed(_) => return None,
+    };
     let differences = drift(position, seen);
     Some(if differences.is_empty() {
-        Verdict::End(Outcome::Succeeded, Why::Complete)
+        Verdict::End(Outcome::Succeeded, why)
     } else {
-        Verdict::Wait(Why::Drift(differences), None)
+        Verdict::Wait(Why::Drift(differences), Some(position.rollout.spec.deadline.0))
     })
-}
-
-/// 16. Deployment validation; what it needs is looked at again until it is there or the deadline ends it.
-pub(super) fn validation(position: &Position<'_>, _: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
-    let due = position.next.is_none() && position.in_flight.is_none() && needs_validation(position);
-    due.then_some(Verdict::Wait(Why::ValidationUnavailable, Some(position.rollout.spec.deadline.0)))
-}
-
-fn needs_validation(position: &Position<'_>) -> bool {
-    match (position.rollout.spec.kind, position.rollout.spec.validation) {
-        (RolloutKind::Change, aicr_crds::runtime::DeploymentValidation::Required) => true,
-        (RolloutKind::Change, aicr_crds::runtime::DeploymentValidation::Disabled)
-        | (RolloutKind::Adopt | RolloutKind::Remove, _) => false,
-    }
 }

@@ -13,12 +13,16 @@ use crate::seen::{ResolutionState, RolloutSeen, RuntimeFacts, RuntimeSeen, Targe
 
 /// 12. Paused, suspended, without engine, or with a stalled resolution: no step starts.
 pub(super) fn held(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
-    let facts = match &seen.runtime {
-        RuntimeSeen::Gone => return None,
-        RuntimeSeen::There(facts) => facts,
-    };
-    let hold = hold(position.rollout.spec.kind, facts, seen)?;
+    let hold = hold_of(position, seen)?;
     Some(Verdict::Wait(Why::Held(hold), Some(position.rollout.spec.deadline.0)))
+}
+
+/// What keeps steps of this rollout from starting, if anything does.
+pub(in super::super) fn hold_of(position: &Position<'_>, seen: &RolloutSeen) -> Option<Hold> {
+    match &seen.runtime {
+        RuntimeSeen::Gone => None,
+        RuntimeSeen::There(facts) => hold(position.rollout.spec.kind, facts, seen),
+    }
 }
 
 fn hold(kind: RolloutKind, facts: &RuntimeFacts, seen: &RolloutSeen) -> Option<Hold> {
@@ -56,7 +60,17 @@ pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) -
 /// 14. The target can be read, is this runtime's, and has the step's release.
 pub(super) fn unfit(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
     let until = Some(position.rollout.spec.deadline.0);
-    let step = &position.steps()[position.next?];
+    let validates = super::super::validation::is_needed(position);
+    let Some(next) = position.next else {
+        // Validation needs the target's recipe as well.
+        return match &seen.target {
+            TargetSeen::Unfit(reason, message) if validates => {
+                Some(Verdict::Wait(Why::Unfit(*reason, message.clone()), until))
+            }
+            TargetSeen::Unfit(..) | TargetSeen::None | TargetSeen::Plan(_) => None,
+        };
+    };
+    let step = &position.steps()[next];
     match &seen.target {
         TargetSeen::None => None,
         TargetSeen::Unfit(reason, message) => Some(Verdict::Wait(Why::Unfit(*reason, message.clone()), until)),

@@ -7,16 +7,18 @@ mod end;
 mod hold;
 
 pub use end::{is_stalled, is_unapproved};
+pub(super) use hold::hold_of;
 
 use aicr_crds::RuntimeRollout;
 use jiff::Timestamp;
 
 use super::{
     position::Position,
-    step,
+    step, validation,
     verdict::{ObjectRef, Verdict, Write},
+    why::Why,
 };
-use crate::seen::RolloutSeen;
+use crate::{seam, seen::RolloutSeen};
 
 /// One gate: what it says, or nothing.
 pub type Gate = fn(&Position<'_>, &RolloutSeen, Timestamp) -> Option<Verdict>;
@@ -30,7 +32,7 @@ pub const GATES: [(&str, Gate); 16] = [
     ("revoked", end::revoked),
     ("superseded", end::superseded),
     ("approval expired", approval::expired),
-    ("step in flight", step::in_flight),
+    ("step in flight", end::in_flight),
     ("acknowledgement owed", approval::acknowledgement),
     ("approval missing", approval::missing),
     ("nothing left to start", end::complete),
@@ -38,7 +40,7 @@ pub const GATES: [(&str, Gate); 16] = [
     ("inventory differs", hold::drift),
     ("target unfit", hold::unfit),
     ("next step", next_step),
-    ("validation", end::validation),
+    ("validation", validation::due),
 ];
 
 /// What a rollout does next, given everything that was seen. Exactly one thing.
@@ -47,11 +49,25 @@ pub fn next(rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Ver
     let verdict = first(&GATES, &position, seen, now);
     match &verdict {
         // What a Remove prepared and did not delete must not cascade after the end; nothing else keeps the outcome back.
-        Verdict::End(_, why) => match marked(&position) {
+        Verdict::End(_, why) => match marked(&position).filter(|_| !seam::is_broken("end: marks taken off")) {
             Some(on) => Verdict::Do(Write::WithdrawRemove { on }, why.clone()),
             None => verdict,
         },
-        Verdict::Do(..) | Verdict::Wait(..) => verdict,
+        Verdict::Do(..) => verdict,
+        Verdict::Wait(..) => bounded(&position, seen, verdict),
+    }
+}
+
+/// A wait of an unfinished rollout is over when it has to end, whatever it waits for.
+fn bounded(position: &Position<'_>, seen: &RolloutSeen, verdict: Verdict) -> Verdict {
+    let spec = &position.rollout.spec;
+    let may_expire = spec.needs_approval() && position.in_flight.is_none() && !validation::is_begun(position, seen);
+    let expiry = spec.approval.as_ref().filter(|_| may_expire);
+    let last = expiry.map_or(spec.deadline.0, |approval| approval.expires_at.0.min(spec.deadline.0));
+    match verdict {
+        Verdict::Wait(why @ (Why::Ended(_) | Why::NewerOperator(_)), until) => Verdict::Wait(why, until),
+        Verdict::Wait(why, until) => Verdict::Wait(why, Some(until.map_or(last, |until| until.min(last)))),
+        Verdict::Do(..) | Verdict::End(..) => verdict,
     }
 }
 
@@ -59,8 +75,9 @@ pub fn next(rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Ver
 fn first(gates: &[(&str, Gate)], position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Verdict {
     gates
         .iter()
+        .filter(|(name, _)| !seam::is_broken(name))
         .find_map(|(_, gate)| gate(position, seen, now))
-        .unwrap_or(Verdict::Wait(super::why::Why::ValidationUnavailable, None))
+        .unwrap_or(Verdict::Wait(Why::Complete, None))
 }
 
 /// What the gates below this one would answer, for the gates that ask.

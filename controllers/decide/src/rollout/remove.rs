@@ -1,0 +1,99 @@
+//! The Remove step: both marks in one patch, an entry in `written`, all gates again, then the delete.
+
+use aicr_crds::{
+    application::{Application, OperationPhase},
+    keys::annotation,
+    reason::StepReason,
+    rollout::{Operation, Step, WrittenEntry},
+};
+
+use super::{
+    position::Position,
+    verdict::{ObjectRef, Verdict, Write},
+    why::{Outlook, Why},
+};
+use crate::{message::listed, seen::RolloutSeen};
+
+/// How many objects a message names.
+const NAMED: usize = 5;
+/// What a removal leaves on purpose (A107, A139).
+pub(crate) const STAYS: &str =
+    "removed; CRDs, resources annotated helm.sh/resource-policy: keep and the namespace stay on purpose";
+
+/// How a Remove goes on.
+pub(super) fn remove(position: &Position<'_>, step: &Step, application: Option<&Application>, why: Why) -> Verdict {
+    let Some(application) = application else {
+        // Deleted earlier by an approved Remove: the inventory lets it go, and there is nothing left to do.
+        let entry = WrittenEntry { uid: String::new(), ready: true };
+        return Verdict::Do(Write::Record { release: step.release.clone(), entry }, why);
+    };
+    let marked = application.annotation(annotation::DELETE_ROLLOUT) == Some(position.name());
+    if application.is_deleting() {
+        // In deletion already: nothing is deleted again, and no finalizer can be added (A141).
+        return if marked { recorded(step, application, why) } else { claimed(application, why) };
+    }
+    if let Some(reason) = unremovable(application) {
+        let until = Some(position.rollout.spec.deadline.0);
+        return Verdict::Wait(waits(step, reason, "a Remove waits for it".to_owned()), until);
+    }
+    // Argo CD writes the whole finalizer list from its cache and may have erased ours (A134).
+    if !marked || !application.cascades() {
+        return Verdict::Do(Write::PrepareRemove { on: ObjectRef::of(application) }, why);
+    }
+    if position.entry(&step.release).is_none() {
+        return recorded(step, application, why);
+    }
+    Verdict::Do(Write::Delete { on: ObjectRef::of(application) }, why)
+}
+
+fn claimed(application: &Application, why: Why) -> Verdict {
+    Verdict::Do(Write::ClaimRemove { on: ObjectRef::of(application) }, why)
+}
+
+fn recorded(step: &Step, application: &Application, why: Why) -> Verdict {
+    let entry = WrittenEntry { uid: application.uid().to_owned(), ready: false };
+    Verdict::Do(Write::Record { release: step.release.clone(), entry }, why)
+}
+
+/// A failed comparison makes Argo CD forget delete hooks (A135), and a running operation is served before deletion (A136).
+fn unremovable(application: &Application) -> Option<StepReason> {
+    let status = &application.status;
+    if status.conditions.iter().any(|condition| condition.kind == "ComparisonError") {
+        return Some(StepReason::ComparisonError);
+    }
+    let running = status.operation.as_ref().is_some_and(|state| match state.phase {
+        OperationPhase::Running | OperationPhase::Terminating => true,
+        OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => false,
+    });
+    (running || application.operation_requested).then_some(StepReason::SyncRunning)
+}
+
+/// A step that has not started and waits for something on its Application.
+pub(super) fn waits(step: &Step, reason: StepReason, detail: String) -> Why {
+    Why::Step {
+        release: step.release.clone(),
+        operation: step.operation,
+        reason,
+        detail,
+        halt: None,
+        outlook: Outlook::Open,
+    }
+}
+
+/// What keeps an Application in deletion: its finalizers, Argo CD's error, and live objects that do not go (B24, B53).
+pub(super) fn remaining(application: &Application, seen: &RolloutSeen) -> String {
+    let finalizers = application.metadata.finalizers.clone().unwrap_or_default();
+    let held = (!finalizers.is_empty()).then(|| format!("held by {}", finalizers.join(", ")));
+    let error = application.status.conditions.iter().find(|condition| condition.kind == "DeletionError");
+    let stuck = &seen.facts.live.stuck;
+    let stuck = (!stuck.is_empty()).then(|| format!("still there: {}", listed(stuck, NAMED)));
+    let parts: Vec<String> =
+        held.into_iter().chain(error.map(|condition| condition.message.clone())).chain(stuck).collect();
+    parts.join("; ")
+}
+
+/// Releases that a rollout removes, by name.
+pub(super) fn removed_by(position: &Position<'_>) -> Vec<String> {
+    let removes = position.steps().iter().filter(|step| step.operation == Operation::Remove);
+    removes.map(|step| step.release.clone()).collect()
+}

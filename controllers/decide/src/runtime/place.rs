@@ -1,0 +1,190 @@
+//! Which plan an Application is at, and which releases an unsuccessful rollout may have moved.
+
+use std::collections::BTreeSet;
+
+use aicr_crds::{
+    Digest, RuntimeRollout,
+    application::{Application, Desired, Ownership},
+    keys::annotation,
+    reason::Outcome,
+    rollout::Operation,
+};
+
+use crate::{
+    assess::{plan_of, unsuccessful},
+    rollout::{is_owned, written},
+    seam,
+    seen::{World, outcome},
+};
+
+/// Where an Application is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At this plan, written there by this rollout.
+    At {
+        /// The plan.
+        plan: Digest,
+        /// The rollout.
+        rollout: String,
+    },
+    /// Its annotations contradict the rollouts: it is left and named.
+    Contradiction(String),
+    /// No rollout has succeeded, and none that did not names it.
+    Nowhere,
+}
+
+/// What says where Applications are, read once for all of them.
+pub(crate) struct Places {
+    movers: Vec<Mover>,
+    active: Option<Digest>,
+    success: String,
+    known: BTreeSet<String>,
+}
+
+/// A rollout that did not succeed and is newer than the active plan's.
+struct Mover {
+    name: String,
+    target: Option<Digest>,
+    free: bool,
+    wrote: BTreeSet<String>,
+    places: BTreeSet<String>,
+}
+
+impl Mover {
+    fn of(rollout: &RuntimeRollout) -> Self {
+        let places = rollout.spec.steps.iter().filter(|step| step.operation != Operation::Remove);
+        Self {
+            name: name(rollout).to_owned(),
+            target: rollout.spec.target_plan_digest,
+            free: was_free(rollout),
+            wrote: written(rollout).into_keys().collect(),
+            places: places.map(|step| step.release.clone()).collect(),
+        }
+    }
+
+    /// Whether it wrote a release, by its own record, or by what the Application's annotation says of its plan.
+    fn wrote(&self, release: &str, noted: Option<Digest>) -> bool {
+        self.wrote.contains(release) || (self.free && noted.is_some() && noted == self.target)
+    }
+}
+
+impl Places {
+    /// Of this runtime.
+    pub(crate) fn of(world: &World) -> Self {
+        Self {
+            movers: unsuccessful(world).map(Mover::of).collect(),
+            active: world.active(),
+            success: world.newest_success().map(|rollout| name(rollout).to_owned()).unwrap_or_default(),
+            known: world.rollouts.iter().map(|rollout| name(rollout).to_owned()).collect(),
+        }
+    }
+
+    /// The target of the rollout that its `rollout` annotation names where that one did not succeed and is newer than the
+    /// active plan's, else the active plan; never backwards.
+    pub(crate) fn place(&self, application: &Application) -> Place {
+        let named = application.annotation(annotation::ROLLOUT).unwrap_or_default();
+        let release = application.name();
+        let noted = plan_of(application);
+        if let Some(mover) = self.movers.iter().find(|mover| mover.name == named) {
+            let placed = mover.wrote(release, noted) && mover.places.contains(release);
+            return match mover.target.filter(|_| placed) {
+                Some(plan) => Place::At { plan, rollout: named.to_owned() },
+                None => contradiction(application, named),
+            };
+        }
+        let moved = |mover: &Mover| {
+            let claimed = noted != self.active && mover.wrote(release, noted);
+            mover.places.contains(release) && (mover.wrote.contains(release) || claimed)
+        };
+        if self.movers.iter().any(moved) {
+            return contradiction(application, named);
+        }
+        let Some(plan) = self.active else { return Place::Nowhere };
+        let rollout = if self.known.contains(named) { named } else { &self.success };
+        Place::At { plan, rollout: rollout.to_owned() }
+    }
+}
+
+fn contradiction(application: &Application, named: &str) -> Place {
+    Place::Contradiction(format!(
+        "Application {}: its annotations name rollout {named:?} and plan {}, which the rollouts contradict; restore them, or retry",
+        application.name(),
+        plan_of(application).map_or_else(|| "none".to_owned(), |plan| plan.short())
+    ))
+}
+
+fn name(rollout: &RuntimeRollout) -> &str {
+    rollout.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Whether its steps could start: approved, or in need of no approval.
+pub(crate) fn was_free(rollout: &RuntimeRollout) -> bool {
+    let spec = &rollout.spec;
+    !spec.needs_approval() || is_bound(rollout)
+}
+
+fn is_bound(rollout: &RuntimeRollout) -> bool {
+    let approval = rollout.spec.approval.as_ref();
+    approval.is_some_and(|approval| seam::binding(rollout) == Some(approval.binding_digest))
+}
+
+/// Fingerprint of a release in a plan, and the annotations of its Application that are not as this rollout would write them;
+/// `None` where the plan cannot be read or lacks the release.
+pub(crate) fn differing(
+    world: &World,
+    application: &Application,
+    plan: Digest,
+    rollout: &str,
+) -> Option<(Digest, Vec<&'static str>)> {
+    let (_, stored) = world.plans.get(&plan)?;
+    let release = stored.plan.release(application.name())?;
+    let print = release.fingerprint(&world.settings.engine).ok()?;
+    Some((print, Ownership::differing(application, release, plan, (world.uid(), rollout), print)))
+}
+
+/// The Application of a release as a plan wants it; `None` where the plan cannot be read or lacks the release.
+pub(crate) fn desired(world: &World, plan: Digest, release: &str, rollout: &str) -> Option<Desired> {
+    let (_, stored) = world.plans.get(&plan)?;
+    let engine = &world.settings.engine;
+    Desired::new(engine, stored.plan.release(release)?, plan, world.uid(), rollout).ok()
+}
+
+/// Releases without an Application that an unsuccessful rollout may have moved: writing them from the active plan would
+/// roll them back without approval.
+pub(crate) fn moved_missing(world: &World) -> BTreeSet<String> {
+    let there = |release: &str| world.applications.iter().any(|application| application.name() == release);
+    let moved = |rollout: &RuntimeRollout| -> Vec<String> {
+        let done = written(rollout);
+        let steps = rollout.spec.steps.iter().filter(|step| match step.operation {
+            Operation::Remove => false,
+            // Never begun, it is simply not installed.
+            Operation::Install | Operation::Adopt => done.contains_key(&step.release),
+            Operation::Upgrade | Operation::Verify => done.contains_key(&step.release) || was_free(rollout),
+        });
+        steps.map(|step| step.release.clone()).collect()
+    };
+    let removed: BTreeSet<String> = unsuccessful(world).flat_map(removed_by).collect();
+    let all = unsuccessful(world).filter(|rollout| was_free(rollout)).flat_map(moved);
+    all.filter(|release| !there(release) && !removed.contains(release)).collect()
+}
+
+/// Releases that an unsuccessful rollout removed.
+pub(crate) fn removed_by(rollout: &RuntimeRollout) -> Vec<String> {
+    let done = written(rollout);
+    let steps = rollout.spec.steps.iter().filter(|step| step.operation == Operation::Remove);
+    steps.filter(|step| done.contains_key(&step.release)).map(|step| step.release.clone()).collect()
+}
+
+/// Owned Applications in order of their names.
+pub(crate) fn owned(world: &World) -> impl Iterator<Item = &Application> {
+    world.applications.iter().filter(|application| is_owned(application, world.uid()))
+}
+
+/// The ended rollout, if any, whose approved Remove deletes this Application.
+pub(crate) fn remover(world: &World, application: &Application) -> Option<String> {
+    let marked = application.annotation(annotation::DELETE_ROLLOUT)?;
+    let remover = world.rollouts.iter().find(|rollout| name(rollout) == marked)?;
+    let ended = outcome(remover).is_some_and(|outcome| outcome != Outcome::Succeeded);
+    let wrote = written(remover).get(application.name()).is_some_and(|entry| entry.uid == application.uid());
+    (ended && wrote && application.is_deleting()).then(|| marked.to_owned())
+}

@@ -1,0 +1,330 @@
+//! One replica of the operator at work: it looks, decides, and carries out as the hands of the product do.
+
+use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::Phase};
+use aicr_decide::{
+    facts::{Facts, Refusal},
+    report,
+    rollout::{Verdict, Why, Write},
+    runtime,
+    seen::{EngineState, ResolutionState, RolloutSeen, RuntimeSeen, TargetSeen, outcome},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    cluster::{Answer, Cluster, Pending},
+    event::{Stream, Turn},
+    hands::Landed,
+    live,
+    mutants::Mutant,
+    promises,
+    store::{Change, Id, OfRollout, Store},
+};
+
+/// An end that is younger may still be told by whoever wrote it.
+const UNTOLD_AFTER: SignedDuration = SignedDuration::from_mins(2);
+/// Events live an hour: an older end that has lost its status was told.
+const TOLD_AFTER: SignedDuration = SignedDuration::from_mins(55);
+/// How long a call may take.
+const CALL_LIMIT: SignedDuration = SignedDuration::from_secs(30);
+
+/// How many writes are left until the process dies.
+pub(crate) struct Fuse(Option<u8>);
+
+impl Fuse {
+    pub(crate) fn of(turn: Turn) -> Self {
+        match turn {
+            Turn::Whole | Turn::Hold => Self(None),
+            Turn::Crash(writes) => Self(Some(writes)),
+        }
+    }
+
+    /// Whether one more write is made.
+    pub(crate) fn burns(&mut self) -> bool {
+        match &mut self.0 {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+}
+
+impl Cluster {
+    /// A turn over all rollouts that are open.
+    pub(crate) fn rollouts_turn(&mut self, operator: usize, turn: Turn) {
+        if !self.is_at_work(operator) {
+            return;
+        }
+        let Some(view) = self.operators[operator].view.take() else { return };
+        let before = self.version();
+        let mut fuse = Fuse::of(turn);
+        let open: Vec<Id> = view.ids().filter(|id| view.rollout(*id).is_some_and(is_open)).collect();
+        for id in open {
+            if !self.one_rollout(operator, &view, id, turn, &mut fuse) {
+                break;
+            }
+        }
+        self.operators[operator].view = Some(view);
+        self.reads_back(operator);
+        self.operators[operator].idle = (self.version() == before).then_some((before, self.now));
+    }
+
+    /// What has to be seen of its own writes before it goes on is seen.
+    fn reads_back(&mut self, operator: usize) {
+        if std::mem::take(&mut self.operators[operator].reads_back) {
+            self.deliver(operator, Stream::Applications, usize::MAX);
+            self.deliver(operator, Stream::Rollouts, usize::MAX);
+        }
+    }
+
+    /// Whether the process is there and not in the middle of something; one that died starts anew.
+    fn is_at_work(&mut self, operator: usize) -> bool {
+        if self.operators[operator].is_dead {
+            self.restart(operator);
+        }
+        self.operators[operator].pending.is_none()
+    }
+
+    /// Whether the turn goes on.
+    fn one_rollout(&mut self, operator: usize, view: &Store, id: Id, turn: Turn, fuse: &mut Fuse) -> bool {
+        let Some(rollout) = view.rollout(id) else { return true };
+        let mut seen = if view.is_own(id) { view.world.around(rollout) } else { without_runtime(view) };
+        let release = live::looks(view, rollout, &mut seen);
+        let now = self.clock(operator);
+        let verdict = self.mutant.decide(rollout, &seen, now);
+        self.say(|| format!("{}: {}", rollout.metadata.name.as_deref().unwrap_or_default(), word(&verdict)));
+        let context = promises::Context { view, id, rollout, seen: &seen, now, cluster: self };
+        let broken = promises::decided(&context, &verdict);
+        self.check(broken);
+        let writes = !matches!(verdict, Verdict::Wait(..));
+        if turn == Turn::Hold && writes {
+            let (rollout, at) = (rollout.clone(), self.now);
+            self.operators[operator].pending = Some(Box::new(Pending { id, rollout, seen, verdict, at }));
+            return false;
+        }
+        let lives = self.carry_out(operator, id, rollout, &seen, &verdict, fuse);
+        if lives && let Some(release) = release {
+            self.has_looked_at(id, view, release);
+        }
+        lives
+    }
+
+    /// What was on its way lands, where the lease is still held and the call has not timed out.
+    pub(crate) fn land(&mut self, operator: usize) {
+        let Some(pending) = self.operators[operator].pending.take() else { return };
+        let Pending { id, rollout, seen, verdict, at } = *pending;
+        if operator == self.leader && self.now.duration_since(at) < CALL_LIMIT && self.now >= at {
+            self.carry_out(operator, id, &rollout, &seen, &verdict, &mut Fuse(None));
+            self.reads_back(operator);
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        operator: usize,
+        id: Id,
+        rollout: &RuntimeRollout,
+        seen: &RolloutSeen,
+        verdict: &Verdict,
+        fuse: &mut Fuse,
+    ) -> bool {
+        let now = self.clock(operator);
+        let version = rollout.metadata.resource_version.clone();
+        let landed = match verdict {
+            Verdict::Wait(Why::Ended(outcome), _) => {
+                if !self.tell_late(id, rollout, *outcome, now) {
+                    return true;
+                }
+                Landed::Done(version)
+            }
+            Verdict::Wait(..) => Landed::Done(version),
+            Verdict::Do(write, _) => self.write(operator, id, rollout, write, fuse),
+            Verdict::End(outcome, why) => self.end(operator, id, rollout, (*outcome, why), now, fuse),
+        };
+        let on = match landed {
+            Landed::Done(on) => on,
+            Landed::Stale => return true,
+            Landed::Died => return self.dies(operator),
+        };
+        let Some(status) = report::rollout_status(rollout, seen, verdict, now) else { return true };
+        let broken = promises::says(verdict, &status);
+        self.check(broken);
+        if rollout.status.as_ref() == Some(&status) {
+            return true;
+        }
+        if !fuse.burns() {
+            return self.dies(operator);
+        }
+        let on = self.mutant.status_version(on);
+        let written = self.change_rollout(id, on.as_deref(), OfRollout::Status(Some(Box::new(status))));
+        if written.is_some() && matches!(verdict, Verdict::Do(Write::Begin { .. }, _)) {
+            let broken = promises::begun(self, id);
+            self.check(broken);
+        }
+        true
+    }
+
+    fn dies(&mut self, operator: usize) -> bool {
+        self.say(|| "the process dies");
+        self.operators[operator].is_dead = true;
+        false
+    }
+
+    fn end(
+        &mut self,
+        operator: usize,
+        id: Id,
+        rollout: &RuntimeRollout,
+        (outcome, why): (Outcome, &Why),
+        now: Timestamp,
+        fuse: &mut Fuse,
+    ) -> Landed {
+        if !fuse.burns() {
+            return Landed::Died;
+        }
+        let version = self.mutant.end_version(rollout.metadata.resource_version.as_deref());
+        let Some(on) = self.change_rollout(id, version, OfRollout::Ended(outcome, now)) else { return Landed::Stale };
+        self.outcomes.push((id, outcome));
+        self.operators[operator].reads_back |= self.mutant != Mutant::EndNotReadBack;
+        let broken = promises::ended_once(self, id);
+        self.check(broken);
+        if !fuse.burns() {
+            return Landed::Died;
+        }
+        let note = report::outcome_event(rollout, outcome, &why.to_string());
+        if self.announce(&note) {
+            self.announced.push((id, outcome));
+            self.counted.push((id, outcome));
+        }
+        Landed::Done(Some(on.to_string()))
+    }
+
+    /// An ended rollout whose status does not say so; whether the status may be written.
+    fn tell_late(&mut self, id: Id, rollout: &RuntimeRollout, outcome: Outcome, now: Timestamp) -> bool {
+        let finished = rollout.metadata.annotations.as_ref().and_then(|all| all.get(annotation::FINISHED_AT));
+        let finished: Timestamp = finished.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
+        if now < finished + UNTOLD_AFTER {
+            return false;
+        }
+        if now < finished + TOLD_AFTER {
+            let stored = rollout.status.as_ref().and_then(|status| status.message.clone());
+            let note = report::outcome_event(rollout, outcome, &stored.unwrap_or_else(|| outcome.to_string()));
+            if self.announce(&note) {
+                self.announced.push((id, outcome));
+                self.counted.push((id, outcome));
+            }
+        }
+        true
+    }
+
+    /// A turn over the runtime.
+    pub(crate) fn runtime_turn(&mut self, operator: usize, turn: Turn) {
+        if !self.is_at_work(operator) {
+            return;
+        }
+        let Some(mut view) = self.operators[operator].view.take() else { return };
+        if view.has_runtime && !self.runtime(operator, &view, &mut Fuse::of(turn)) {
+            self.dies(operator);
+        }
+        self.remembers(operator, &mut view);
+        self.operators[operator].view = Some(view);
+    }
+
+    /// What the API server said; only this process knows it.
+    fn remembers(&mut self, operator: usize, view: &mut Store) {
+        let at = self.clock(operator);
+        // An answer is something new, which is looked at again.
+        if !self.operators[operator].answers.is_empty() {
+            self.tick();
+        }
+        let refusals = &mut view.world.facts.refusals;
+        for answer in std::mem::take(&mut self.operators[operator].answers) {
+            let refusal = Refusal { why: "admission denied it".to_owned(), at };
+            match answer {
+                Answer::AutomationRefused(name) => drop(refusals.automation.insert(name, refusal)),
+                Answer::AutomationTaken(name) => drop(refusals.automation.remove(&name)),
+                Answer::OrphaningRefused(name) => drop(refusals.orphaning.insert(name, refusal)),
+            }
+        }
+    }
+
+    /// Whether the process lives.
+    fn runtime(&mut self, operator: usize, view: &Store, fuse: &mut Fuse) -> bool {
+        let now = self.clock(operator);
+        let mut verdict = runtime::next(&view.world, now);
+        if let runtime::Verdict::Do(runtime::Write::CreateRollout(rollout), _) = &mut verdict {
+            self.mutant.created(rollout);
+        }
+        let broken = promises::runtime_decided(view, &verdict, now);
+        self.check(broken);
+        if let runtime::Verdict::Do(write, _) = &verdict {
+            if !fuse.burns() {
+                return false;
+            }
+            self.runtime_write(operator, view, write);
+        }
+        if !self.reports {
+            return true;
+        }
+        let status = report::runtime_status(&view.world, &verdict, now);
+        let broken = promises::conditions(&view.world, &verdict, &status);
+        self.check(broken);
+        let there = &self.truth.world.runtime;
+        let current = there.metadata.resource_version == view.world.runtime.metadata.resource_version
+            && self.truth.has_runtime
+            && there.metadata.uid == view.world.runtime.metadata.uid;
+        if view.world.runtime.status.as_ref() == Some(&status) || !current {
+            return true;
+        }
+        if !fuse.burns() {
+            return false;
+        }
+        let note = report::stalled_event(&view.world.runtime, &status.conditions);
+        let version = self.tick();
+        self.commit(Change::RuntimeStatus(Some(Box::new(status)), version));
+        if let Some(note) = note {
+            self.announce(&note);
+        }
+        true
+    }
+}
+
+/// Whether there is anything left to do: it is unfinished, or its end is not in its status.
+fn is_open(rollout: &RuntimeRollout) -> bool {
+    let shown = rollout.status.as_ref().and_then(|status| status.phase);
+    outcome(rollout).is_none_or(|outcome| shown != Some(Phase::from(outcome)))
+}
+
+/// What is seen around a rollout whose runtime is gone.
+fn without_runtime(view: &Store) -> RolloutSeen {
+    RolloutSeen {
+        settings: view.world.settings.clone(),
+        runtime: RuntimeSeen::Gone,
+        engine: EngineState::Available,
+        resolution: ResolutionState::Unknown,
+        target: TargetSeen::None,
+        applications: std::sync::Arc::clone(&view.world.applications),
+        unreadable: None,
+        unfinished: Vec::new(),
+        facts: Facts::default(),
+    }
+}
+
+/// A verdict in one line.
+pub(crate) fn word(verdict: &Verdict) -> String {
+    let what = match verdict {
+        Verdict::Do(write, _) => crate::hands::word(write),
+        Verdict::Wait(_, Some(at)) => format!("waits until {at}"),
+        Verdict::Wait(_, None) => "waits".to_owned(),
+        Verdict::End(outcome, _) => format!("ends {outcome}"),
+    };
+    format!("{what}: {}", verdict.why())
+}
+
+/// What a verdict would be without any status.
+pub(crate) fn forgetful(mutant: Mutant, rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Verdict {
+    let bare = RuntimeRollout { status: None, metadata: rollout.metadata.clone(), spec: rollout.spec.clone() };
+    mutant.decide(&bare, seen, now)
+}

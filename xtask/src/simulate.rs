@@ -1,0 +1,72 @@
+//! The simulator of the decision loop: histories by the thousand, one again, or each rule broken in turn.
+
+use std::process::Command;
+
+use aicr_lab::{command, workspace};
+use clap::Args;
+
+use crate::error::XtaskError;
+
+/// Histories that CI plays.
+const CI: u64 = 1_000_000;
+/// Threads that CI plays them on.
+const CI_THREADS: u64 = 2;
+
+/// What to simulate.
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// How many histories, at most.
+    #[arg(long, default_value_t = 100_000)]
+    histories: u64,
+    /// Seed of the first.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// On how many threads.
+    #[arg(long, default_value_t = 1)]
+    threads: u64,
+    /// Play one history of this seed again, made shorter where it breaks a promise, and show it.
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["mutants", "linear"])]
+    replay: Option<u64>,
+    /// Break each rule in turn: how many histories until a promise notices.
+    #[arg(long, conflicts_with = "linear")]
+    mutants: bool,
+    /// The time of one decision at 18, 100, 256 and 1,000 releases.
+    #[arg(long)]
+    linear: bool,
+}
+
+/// Runs the simulator.
+pub(crate) fn run(simulate: &Simulate) -> Result<(), XtaskError> {
+    let Simulate { histories, seed, threads, replay, mutants, linear } = simulate;
+    let numbers = [("--histories", histories), ("--seed", seed), ("--threads", threads)];
+    let mut args: Vec<String> =
+        numbers.iter().flat_map(|(key, number)| [(*key).to_owned(), number.to_string()]).collect();
+    if let Some(seed) = replay {
+        args.extend(["--replay".to_owned(), seed.to_string()]);
+    }
+    args.extend(mutants.then(|| "--mutants".to_owned()));
+    args.extend(linear.then(|| "--linear".to_owned()));
+    simulator(&args)
+}
+
+/// A million histories, none of which may break a promise.
+pub(crate) fn ci() -> Result<(), XtaskError> {
+    simulator(&["--histories", &CI.to_string(), "--threads", &CI_THREADS.to_string()].map(str::to_owned))
+}
+
+/// For this machine's own target: most of its time goes into memory, and musl's is several times slower.
+fn simulator(args: &[String]) -> Result<(), XtaskError> {
+    let mut cargo = Command::new("cargo");
+    cargo.args([
+        "test",
+        "--release",
+        "--package",
+        "aicr-decide",
+        "--features",
+        "simulation",
+        "--test",
+        "simulate",
+        "--",
+    ]);
+    command::shown(cargo.args(args).current_dir(workspace())).map_err(XtaskError::command("the simulator"))
+}
