@@ -255,12 +255,16 @@ fn toleration(text: &str) -> Result<Toleration, String> {
     serde_json::from_str(text).map_err(|error| format!("expected one toleration as JSON: {error}"))
 }
 
+/// One form of it: OCI names have no capitals, and what is made of it has its scheme once and no slash at the end.
 fn repository(text: &str) -> Result<String, String> {
-    let whole = text.split_once('/').is_some_and(|(host, prefix)| !host.is_empty() && !prefix.is_empty());
-    if text.contains("://") || text.ends_with('/') || !whole {
-        return Err("expected HOST[:PORT]/PREFIX, without scheme and without a slash at the end".to_owned());
+    let lower = text.to_lowercase();
+    let bare = lower.strip_prefix("oci://").unwrap_or(&lower);
+    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    let parts: Vec<&str> = bare.split('/').collect();
+    if parts.len() < 2 || parts.contains(&"") || bare.contains("://") {
+        return Err("expected HOST[:PORT]/PREFIX of an OCI registry".to_owned());
     }
-    Ok(text.to_owned())
+    Ok(bare.to_owned())
 }
 
 fn some(text: Option<&String>) -> Option<String> {
@@ -401,12 +405,17 @@ mod tests {
         assert!(parse(&["--jobs-toleration=key"]).is_err());
     }
 
+    /// B38.
     #[test]
-    fn a_repository_has_a_prefix_and_no_scheme() {
-        for refused in ["oci://r/p", "r", "r/", "/p", "r/p/"] {
+    fn b38_a_repository_has_one_form_however_it_is_given() {
+        for (given, taken) in
+            [("oci://h/p/", "h/p"), ("h/p", "h/p"), ("h:5000/p", "h:5000/p"), ("H/P", "h/p"), ("OCI://h/p/q", "h/p/q")]
+        {
+            assert_eq!(repository(given).as_deref(), Ok(taken), "{given}");
+        }
+        for refused in ["r", "r/", "/p", "r//p", "https://r/p", "oci://", "oci://oci://h/p", ""] {
             assert!(repository(refused).is_err(), "{refused}");
         }
-        assert!(repository("r:5000/a/b").is_ok());
     }
 
     #[test]

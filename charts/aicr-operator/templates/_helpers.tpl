@@ -52,6 +52,11 @@ timeoutSeconds: 5
 {{- join "," $words -}}
 {{- end -}}
 
+{{- /* Where charts lie, in its one form: OCI names have no capitals, Argo CD's URLs their scheme once and no slash at the end. */ -}}
+{{- define "aicr-operator.repository" -}}
+{{- .Values.registry.repository | lower | trimPrefix "oci://" | trimSuffix "/" -}}
+{{- end -}}
+
 {{- /* The values as flags of the binary, one YAML list. */ -}}
 {{- define "aicr-operator.flags" -}}
 {{- $v := .Values -}}
@@ -69,7 +74,7 @@ timeoutSeconds: 5
       (printf "--engine-namespace=%s" $v.engine.namespace)
       (printf "--engine-project=%s" $v.engine.project)
       (printf "--registry-provider=%s" $v.registry.provider)
-      (printf "--registry-repository=%s" $v.registry.repository)
+      (printf "--registry-repository=%s" (include "aicr-operator.repository" .))
       "--metrics-address=0.0.0.0:8080"
       "--webhook-address=0.0.0.0:9443"
       (printf "--webhook-service=%s" (include "aicr-operator.webhookService" .))

@@ -105,9 +105,9 @@ mod tests {
         assert_eq!(found.as_ref().map(|place| (place.host.as_str(), place.repository.as_str())), expected);
     }
 
-    /// B38: one form of the prefix, so that what is made of it has its scheme once and no slash at the end.
+    /// B38: whoever reads the prefix has brought it into its one form; another one never comes here.
     #[test]
-    fn b38_a_prefix_with_scheme_slash_or_capitals_is_refused_and_not_guessed_at() {
+    fn b38_a_place_with_scheme_slash_or_capitals_is_refused_and_not_guessed_at() {
         for refused in ["oci://h/p/", "oci://h/p", "h/p/", "h/P", "H/P/"] {
             assert_eq!(Place::parse(refused), None, "{refused}");
         }

@@ -295,6 +295,51 @@ fn a_removal_that_hangs_on_argo_cds_own_cleanup_names_it_and_strips_nothing() {
     assert!(why.to_string().contains(cleanup) && why.to_string().contains("Job gpu/cleanup"), "{why}");
 }
 
+/// B53: a removal that hangs on a webhook whose Service went first names object, finalizer and webhook at the time-out.
+#[test]
+fn a_removal_that_hangs_on_a_webhook_without_its_service_names_both() {
+    let (mut story, _) = played(
+        "
+        given one: nfd=1 gpu-operator=1
+        plan two: nfd=1
+        assessment one two: nothing unknown
+        candidate two
+        later 10m
+        operator
+        approve
+        operator
+    ",
+    );
+    let object = "ClusterPolicy cluster-policy: held by nvidia.com/cleanup";
+    let webhook = "ValidatingWebhookConfiguration gpu-operator: service gpu-operator/webhook not found";
+    story.facts.live.stuck = vec![object.into(), webhook.into()];
+    let Verdict::Wait(why, _) = next(&mut story) else { panic!("it does not wait") };
+    assert!(why.to_string().contains(object), "{why}");
+    story.later(jiff::SignedDuration::from_mins(31));
+    let Verdict::End(outcome, why) = next(&mut story) else { panic!("it goes on") };
+    assert_eq!(outcome.as_str(), "Failed");
+    assert!(why.to_string().contains(object) && why.to_string().contains(webhook), "{why}");
+}
+
+/// B54: what guards the others by its webhooks was installed first and goes last; approvers read this order in the rollout.
+#[test]
+fn releases_are_removed_in_the_reverse_of_their_order_of_installation() {
+    let (mut story, _) = played(
+        "
+        given one: policies=1 nfd=1 gpu-operator=1 kai-scheduler=1
+        plan two: nfd=1
+        assessment one two: nothing unknown
+        candidate two
+        later 10m
+        operator
+    ",
+    );
+    let steps = &story.unfinished().spec.steps;
+    assert!(steps.iter().all(|step| step.operation == Operation::Remove), "{steps:?}");
+    let order: Vec<&str> = steps.iter().map(|step| step.release.as_str()).collect();
+    assert_eq!(order, ["kai-scheduler", "gpu-operator", "policies"]);
+}
+
 /// B92: what is decided twice on the same old view is the same write with the same precondition, under the same name.
 #[test]
 fn a_stale_view_decides_the_same_write_with_the_same_precondition() {
