@@ -306,9 +306,14 @@ impl Stage {
         line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{line}"))
     }
 
-    /// Events of one object, by reason.
+    /// Events of one object without a namespace: reason and note of each.
     pub fn events(&self, name: &str) -> Vec<(String, String)> {
-        let events = self.list(&["get", "events.events.k8s.io", "-n", "default"]);
+        self.events_in("default", name)
+    }
+
+    /// Events of one object, by their namespace.
+    pub fn events_in(&self, namespace: &str, name: &str) -> Vec<(String, String)> {
+        let events = self.list(&["get", "events.events.k8s.io", "-n", namespace]);
         let about = events.into_iter().filter(|event| event["regarding"]["name"] == name);
         let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
         about.map(|event| (text(&event, "reason"), text(&event, "note"))).collect()

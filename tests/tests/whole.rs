@@ -7,6 +7,8 @@
 mod bad_input;
 #[path = "whole/door/mod.rs"]
 mod door;
+#[path = "whole/engine/mod.rs"]
+mod engine;
 #[path = "whole/first.rs"]
 mod first;
 #[path = "whole/install.rs"]
@@ -26,6 +28,7 @@ use door::{
     access as door_access, down as door_down, engine as door_engine, lease as door_lease, load as door_load,
     people as door_people, scrape as door_scrape, waiting as door_waiting,
 };
+use engine::{end as engine_end, failure as engine_failure, hold as engine_hold, stack as engine_stack};
 
 fn main() -> ExitCode {
     floor::run(
@@ -88,12 +91,30 @@ fn main() -> ExitCode {
                 one_safe_release_without_crds_needs_nobody,
                 the_same_output_makes_no_rollout,
                 a_wrong_version_stalls_and_is_named;
+            engine_hold:
+                the_right_image_again_ends_the_stall,
+                an_edit_stalls_the_rollout_and_its_undo_resumes_it,
+                a_paused_step_is_seen_to_its_end_and_no_other_starts,
+                a_project_that_vanishes_holds_the_step_and_ends_nothing,
+                an_api_server_that_is_away_for_a_minute_costs_nothing_but_the_minute,
+                a_suspended_engine_keeps_what_is_edited_until_it_resumes,
+                a_deleted_application_is_written_again;
+            engine_end:
+                a_revoked_rollout_ends_after_its_step_in_flight,
+                an_expired_approval_starts_no_further_step;
+            engine_failure:
+                a_failed_step_is_retried_to_the_same_content,
+                a_spec_that_argo_cd_refuses_fails_after_its_grace;
+            engine_stack: a_removed_release_leaves_its_definitions_and_can_come_again;
             parcel:
                 a_second_installation_is_refused,
                 helm_4_upgrades_rolls_back_and_takes_all_away,
                 helm_3_installs_beside_a_stack,
                 a_new_runtime_beside_a_stack_takes_nothing_over,
                 helm_3_upgrades_rolls_back_and_takes_all_away;
+            engine_stack:
+                an_orphaned_stack_is_adopted_with_approval,
+                deletion_with_delete_takes_the_stack_with_approval;
         ],
     )
 }

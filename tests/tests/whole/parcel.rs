@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// The version that the earlier stories leave.
 const AICR: &str = "v1.1.4";
 
+/// What the end of a runtime leaves on its Applications.
+const ORPHANED_FROM: &str = "operator.aicr.run/orphaned-from";
+
 const CLUSTER_WIDE: [&str; 8] = [
     "customresourcedefinitions",
     "clusterroles",
@@ -96,7 +99,13 @@ fn round(stage: &Stage, helm: Helm) {
     until_trusted(stage, "plans.operator.aicr.run");
     stage.until_both_are_ready();
     assert_eq!(stack, self::stack(stage), "upgrades and a rollback change nothing of the stack");
+    let owner = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
     stage.kubectl(&["delete", "clusterruntime", "--all", "--timeout", "60s"]);
+    for application in stage.list(&["get", "applications", "-n", "argocd"]) {
+        let annotations = &application["metadata"]["annotations"];
+        let owned = annotations["operator.aicr.run/runtime-uid"] == owner;
+        assert!(!owned || annotations[ORPHANED_FROM] == owner, "what was owned was let go of: {annotations}");
+    }
     helm.run(&stage.lab, &["uninstall", "aicr-operator", "--namespace", NAMESPACE, "--wait"]).unwrap();
     assert_eq!(stack, self::stack(stage), "the end of the operator changes nothing of the stack");
     what_is_left(stage);
@@ -142,11 +151,13 @@ fn until_trusted(stage: &Stage, name: &str) {
     });
 }
 
-/// Applications as they are wanted, and the pods that run for them.
+/// Applications as they are wanted, and the pods that run for them; not that a runtime let go of them.
 fn stack(stage: &Stage) -> BTreeSet<String> {
     let applications = stage.list(&["get", "applications", "-n", "argocd"]).into_iter();
     let wanted = applications.map(|application| {
-        json!([application["metadata"]["uid"], application["metadata"]["annotations"], application["spec"]]).to_string()
+        let mut annotations = application["metadata"]["annotations"].clone();
+        annotations.as_object_mut().map(|all| all.remove(ORPHANED_FROM));
+        json!([application["metadata"]["uid"], annotations, application["spec"]]).to_string()
     });
     let pods = stage.list(&["get", "pods", "-A"]).into_iter().filter(|pod| {
         let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();

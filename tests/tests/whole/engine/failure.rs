@@ -1,0 +1,89 @@
+//! Steps that Argo CD cannot carry out, and what a person does then.
+
+use aicr_tests::Stage;
+use serde_json::{Value, json};
+
+use super::{SECOND, SECOND_NAMESPACE, application, changed, retried};
+
+/// The policy of the story.
+const POLICY: &str = "nobody-changes-it";
+
+/// A sync that the cluster refuses: the step fails with the cluster's words, and a retry to the same content goes on.
+pub(crate) fn a_failed_step_is_retried_to_the_same_content(stage: &Stage) {
+    stage.patch_runtime(&json!({"spec": {"rollout": {"actionTimeout": "1m"}}}));
+    let name = changed(stage, 7);
+    refuse_changes(stage);
+    stage.approve(&name);
+    stage.until_phase(&name, "Failed", 6);
+    let message = stage.until_reason("Stalled", "RolloutFailed", 1);
+    for words in [format!("release {SECOND}: Sync"), format!("{SECOND}-seen"), "a story says no".to_owned()] {
+        assert!(message.contains(&words), "{words} is missing in {message}");
+    }
+    let revision = application(stage, SECOND)["spec"]["source"].clone();
+    stage.kubectl(&["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", POLICY]);
+    let again = retried(stage, "after-the-failure");
+    stage.approve(&again);
+    stage.until_phase(&again, "Succeeded", 6);
+    assert_eq!(application(stage, SECOND)["spec"]["source"], revision, "the same content");
+}
+
+/// What a person's policy refuses in the cluster.
+fn refuse_changes(stage: &Stage) {
+    let expression = format!("object.metadata.name != '{SECOND}-seen'");
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": POLICY},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SECOND_NAMESPACE}},
+                "resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["UPDATE"],
+                }],
+            },
+            "validations": [{"expression": expression, "message": "a story says no"}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": POLICY},
+        "spec": {"policyName": POLICY, "validationActions": ["Deny"]},
+    });
+    let admin = stage.administrator();
+    admin.send(&["apply"], &policy).passed();
+    admin.send(&["apply"], &binding).passed();
+    // It takes the API server a moment to enforce it.
+    let touched = json!({"metadata": {"annotations": {"touched": "by a story"}}});
+    stage.until("the policy to be enforced", 2, || {
+        let seen = format!("{SECOND}-seen");
+        let said = admin.patch(&["configmap", &seen, "-n", SECOND_NAMESPACE, "--dry-run=server"], &touched);
+        if said.err.contains("a story says no") { Ok(()) } else { Err(format!("{said:?}")) }
+    });
+}
+
+/// A spec that Argo CD refuses: named at once, failed after a grace of a minute, well before the time-out.
+pub(crate) fn a_spec_that_argo_cd_refuses_fails_after_its_grace(stage: &Stage) {
+    stage.patch_runtime(&json!({"spec": {"rollout": {"actionTimeout": "30m"}}}));
+    let name = changed(stage, 8);
+    let destinations = destinations(stage);
+    let without: Vec<Value> = destinations.iter().filter(|one| one["namespace"] != SECOND_NAMESPACE).cloned().collect();
+    assert_eq!(without.len() + 1, destinations.len(), "{destinations:?}");
+    let set = |to: &[Value]| {
+        let to = json!({"spec": {"destinations": to}});
+        stage.administrator().patch(&["appproject", "aicr", "-n", "argocd"], &to).passed();
+    };
+    set(&without);
+    stage.approve(&name);
+    stage.until_phase(&name, "Failed", 5);
+    let message = stage.until_reason("Stalled", "RolloutFailed", 1);
+    assert!(message.contains(&format!("release {SECOND}: SpecRefused")), "{message}");
+    set(&destinations);
+    let again = retried(stage, "after-the-refusal");
+    stage.approve(&again);
+    stage.until_phase(&again, "Succeeded", 6);
+}
+
+fn destinations(stage: &Stage) -> Vec<Value> {
+    let project = stage.json(&["get", "appproject", "aicr", "-n", "argocd"]);
+    project["spec"]["destinations"].as_array().cloned().unwrap_or_default()
+}

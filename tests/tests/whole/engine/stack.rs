@@ -1,0 +1,113 @@
+//! The stack as a whole: a release removed and installed again, taken over by another runtime, deleted with approval.
+
+use std::collections::BTreeSet;
+
+use aicr_lab::product::{Helm, Release, this_chart};
+use aicr_tests::Stage;
+use serde_json::{Value, json};
+
+use super::{application, until_message};
+
+/// What another platform leaves out.
+const PLATFORM: &str = "kubeflow-trainer";
+
+/// A release that the target lacks is removed with approval; its CRDs stay, and it is installed again beside them.
+pub(crate) fn a_removed_release_leaves_its_definitions_and_can_come_again(stage: &Stage) {
+    stage.patch_runtime(&json!({"spec": {"platform": null, "overrides": []}}));
+    let name = stage.until_a_rollout(10);
+    stage.until_phase(&name, "AwaitingApproval", 2);
+    let removed = operations(&stage.rollout(&name), "Remove");
+    assert_eq!(removed, BTreeSet::from([PLATFORM.to_owned()]), "{}", stage.rollout(&name)["spec"]["steps"]);
+    let definitions = definitions(stage);
+    assert!(definitions.iter().any(|name| name.contains("trainer")), "{definitions:?}");
+    stage.approve(&name);
+    stage.until_phase(&name, "Succeeded", 8);
+    assert!(!names(stage).contains(PLATFORM));
+    assert_eq!(self::definitions(stage), definitions, "no cascade takes definitions away");
+    let pods = stage.list(&["get", "pods", "-n", "kubeflow"]);
+    let running = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    assert_eq!(running.count(), 0, "its pods are gone: {pods:?}");
+    stage.patch_runtime(&json!({"spec": {"platform": "kubeflow"}}));
+    let again = stage.until_a_rollout(10);
+    assert_eq!(operations(&stage.rollout(&again), "Install"), BTreeSet::from([PLATFORM.to_owned()]));
+    stage.approve(&again);
+    stage.until_phase(&again, "Succeeded", 8);
+}
+
+/// B63 and on: finds the stack of a runtime that is gone, which another one found and left; leaves it taken over.
+pub(crate) fn an_orphaned_stack_is_adopted_with_approval(stage: &Stage) {
+    Helm::Four
+        .put(&stage.lab, "install", &this_chart(), &Release { pushed: &stage.pushed, aicr: "v1.1.4", sets: &[] })
+        .unwrap();
+    stage.until_both_are_ready();
+    let owner = application(stage, "nfd")["metadata"]["annotations"]["operator.aicr.run/runtime-uid"].clone();
+    let specs = specs(stage);
+    stage
+        .product
+        .sample(&stage.lab, &json!({"spec": {"rollout": {"stabilizationWindow": "0s"}, "deletionPolicy": "Delete"}}))
+        .unwrap();
+    let message = stage.until_reason("Stalled", "OrphanedObjectsPresent", 3);
+    assert!(message.contains(owner.as_str().unwrap()), "{message}");
+    stage.patch_runtime(&json!({"spec": {"adoption": {"runtimeUID": owner}}}));
+    let name = stage.until_a_rollout(3);
+    assert!(name.starts_with("adopt-"), "{name}");
+    assert_eq!(operations(&stage.rollout(&name), "Adopt"), names(stage));
+    stage.approve(&name);
+    stage.until_phase(&name, "Succeeded", 8);
+    assert_eq!(self::specs(stage), specs, "an adoption writes annotations and nothing else");
+    let uid = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
+    for name in names(stage) {
+        let annotations = application(stage, &name)["metadata"]["annotations"].clone();
+        assert_eq!(annotations["operator.aicr.run/runtime-uid"], uid, "{name}");
+        assert!(annotations["operator.aicr.run/orphaned-from"].is_null(), "{name}");
+    }
+}
+
+/// Finds a stack whose runtime says Delete; leaves nothing of it but its definitions.
+pub(crate) fn deletion_with_delete_takes_the_stack_with_approval(stage: &Stage) {
+    let definitions = definitions(stage);
+    let before = names(stage);
+    // A rollout that is unfinished, should the candidate differ, ends first.
+    stage.kubectl(&["delete", "clusterruntime", "cluster", "--wait=false"]);
+    let name = stage.until("a removal", 5, || {
+        let name = stage.until_a_rollout(3);
+        if name.starts_with("remove-") { Ok(name) } else { Err(name) }
+    });
+    let steps = stage.rollout(&name)["spec"]["steps"].clone();
+    let order: Vec<&str> = steps.as_array().unwrap().iter().filter_map(|step| step["release"].as_str()).collect();
+    assert_eq!(order.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(), before);
+    let place = |release: &str| order.iter().position(|one| *one == release).unwrap();
+    assert!(place("gpu-operator") < place("cert-manager"), "what guards others goes after them: {order:?}");
+    until_message(stage, &name, "awaiting approval");
+    assert_eq!(names(stage), before, "nothing goes without approval");
+    stage.approve(&name);
+    stage.until("the runtime to be gone", 15, || {
+        let runtimes = stage.list(&["get", "clusterruntimes"]);
+        let left = names(stage);
+        if runtimes.is_empty() { Ok(()) } else { Err(format!("{} Applications are left: {left:?}", left.len())) }
+    });
+    assert!(names(stage).is_empty());
+    assert_eq!(stage.rollout(&name)["metadata"]["labels"]["operator.aicr.run/outcome"], "Succeeded");
+    assert_eq!(self::definitions(stage), definitions, "no cascade takes definitions away");
+}
+
+fn operations(rollout: &Value, operation: &str) -> BTreeSet<String> {
+    let steps = rollout["spec"]["steps"].as_array().unwrap().iter().filter(|step| step["operation"] == operation);
+    steps.filter_map(|step| step["release"].as_str().map(str::to_owned)).collect()
+}
+
+fn names(stage: &Stage) -> BTreeSet<String> {
+    let ours = stage.list(&["get", "applications", "-n", "argocd", "-l", "app.kubernetes.io/managed-by=aicr-operator"]);
+    ours.iter().filter_map(|one| one["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+fn specs(stage: &Stage) -> BTreeSet<String> {
+    let all = stage.list(&["get", "applications", "-n", "argocd"]);
+    all.iter().map(|one| json!([one["metadata"]["uid"], one["spec"]]).to_string()).collect()
+}
+
+/// The stack's definitions.
+fn definitions(stage: &Stage) -> BTreeSet<String> {
+    let all = stage.kubectl(&["get", "customresourcedefinitions", "-o", "name"]);
+    all.lines().filter(|name| name.contains(".standin.")).map(str::to_owned).collect()
+}
