@@ -193,8 +193,16 @@ mod tests {
         assert_eq!(failure.reason, Some(reason));
         assert!(failure.message.contains(said), "{failure}");
         assert!(!failure.message.contains("hidden") && !failure.message.contains("0123456"), "{failure}");
-        let large = "x".repeat(aicr_read::values::LIMIT + 1);
-        let failure = of_values("x", &aicr_read::values::check(&large).unwrap_err());
+    }
+
+    /// B18: said with size, limit and release before anything is written.
+    #[test]
+    fn b18_values_that_are_too_large_are_refused_with_their_size_and_the_limit() {
+        let large = format!("a: {}", "x".repeat(200 * 1024));
+        let failure = of_values("gpu-operator", &aicr_read::values::check(&large).unwrap_err());
         assert_eq!(failure.reason, Some(Reason::ContentTooLarge));
+        for words in ["gpu-operator", "204803", "65536"] {
+            assert!(failure.message.contains(words), "{failure}");
+        }
     }
 }

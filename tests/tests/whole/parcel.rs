@@ -55,7 +55,7 @@ pub(crate) fn a_second_installation_is_refused(stage: &Stage) {
     stage.kubectl(&["delete", "namespace", "second", "--wait=false", "--ignore-not-found"]);
 }
 
-/// Finds Helm 4's installation; leaves none.
+/// B62: an upgrade after days of reconciles conflicts with nothing. Finds Helm 4's installation; leaves none.
 pub(crate) fn helm_4_upgrades_rolls_back_and_takes_all_away(stage: &Stage) {
     Helm::Four.put(&stage.lab, "upgrade", &this_chart(), &release(stage, &[])).unwrap();
     stage.until_both_are_ready();
