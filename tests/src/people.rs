@@ -59,24 +59,29 @@ impl Said {
 pub struct Person<'a> {
     stage: &'a Stage,
     kubeconfig: PathBuf,
-    acts_as: Option<&'static str>,
+    acts_as: Vec<&'static str>,
 }
 
 impl Stage {
     /// A user by client certificate.
     pub fn person(&self, name: &str, groups: &[&str]) -> Person<'_> {
         let kubeconfig = self.lab.user_kubeconfig(name, groups).unwrap_or_else(|error| panic!("{error:?}"));
-        Person { stage: self, kubeconfig, acts_as: None }
+        Person { stage: self, kubeconfig, acts_as: Vec::new() }
     }
 
     /// The administrator of the cluster, whom no RBAC holds.
     pub fn administrator(&self) -> Person<'_> {
-        Person { stage: self, kubeconfig: self.lab.layout().admin_kubeconfig(), acts_as: None }
+        Person { stage: self, kubeconfig: self.lab.layout().admin_kubeconfig(), acts_as: Vec::new() }
     }
 
     /// The administrator, acting as an account.
     pub fn acting_as(&self, account: &'static str) -> Person<'_> {
-        Person { acts_as: Some(account), ..self.administrator() }
+        Person { acts_as: vec!["--as", account], ..self.administrator() }
+    }
+
+    /// The administrator, acting as a user of a group.
+    pub fn acting_as_one_of(&self, user: &'static str, group: &'static str) -> Person<'_> {
+        Person { acts_as: vec!["--as", user, "--as-group", group], ..self.administrator() }
     }
 }
 
@@ -89,10 +94,7 @@ impl Person<'_> {
     fn ask(&self, args: &[&str], input: &str) -> Said {
         let mut kubectl = self.stage.lab.command(Place::Outside, "kubectl");
         kubectl.arg("--kubeconfig").arg(&self.kubeconfig);
-        if let Some(account) = self.acts_as {
-            kubectl.args(["--as", account]);
-        }
-        run(kubectl.args(args), input)
+        run(kubectl.args(&self.acts_as).args(args), input)
     }
 
     /// A merge patch.

@@ -6,7 +6,8 @@ use crate::digest::{CanonicalError, Digest};
 
 /// sha256 over canonical `source` (all of `helm` included), `sources`, `sourceHydrator` and `destination`.
 ///
-/// Nulls and empty stanzas are left out on both sides: Argo CD removes them when it stores a spec or `comparedTo`.
+/// Nulls and empty stanzas are left out on both sides: Argo CD removes them when it stores a spec or `comparedTo`. An empty
+/// `valuesObject` is none of them: beside it Argo CD reads no `values` at all (A87).
 pub fn fingerprint(
     source: Option<&Value>,
     sources: Option<&Value>,
@@ -31,13 +32,21 @@ pub(super) fn pruned(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::Object(map) => {
-            let kept: Map<String, Value> =
-                map.iter().filter_map(|(key, value)| Some((key.clone(), pruned(value)?))).collect();
+            let entry = |(key, value): (&String, &Value)| {
+                let kept = pruned(value).or_else(|| hides_values(key, value).then(|| json!({})))?;
+                Some((key.clone(), kept))
+            };
+            let kept: Map<String, Value> = map.iter().filter_map(entry).collect();
             (!kept.is_empty()).then_some(Value::Object(kept))
         }
         Value::Array(list) => (!list.is_empty()).then(|| Value::Array(list.clone())),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(value.clone()),
     }
+}
+
+/// Whether this stanza, empty as it is, makes Argo CD read no `values`.
+fn hides_values(key: &str, value: &Value) -> bool {
+    key == "valuesObject" && value.is_object()
 }
 
 #[cfg(test)]
@@ -63,6 +72,9 @@ mod tests {
             json!({"repoURL": "oci://r/p", "helm": {"values": "a: 2\n"}}),
             json!({"repoURL": "oci://r/p", "helm": {"values": "a: 1\n", "parameters": [{"name": "x", "value": "y"}]}}),
             json!({"repoURL": "oci://r/p", "helm": {"values": "a: 1\n", "skipCrds": true}}),
+            json!({"repoURL": "oci://r/p", "helm": {"values": "a: 1\n", "valuesObject": {"a": 2}}}),
+            json!({"repoURL": "oci://r/p", "helm": {"values": "a: 1\n", "valuesObject": {}}}),
+            json!({"repoURL": "oci://r/p", "helm": {"values": "a: 1\n", "valuesObject": {"a": null}}}),
         ];
         for edit in edits {
             assert_ne!(of(&base), of(&edit), "{edit}");

@@ -106,6 +106,14 @@ fn round(stage: &Stage, helm: Helm) {
         let owned = annotations["operator.aicr.run/runtime-uid"] == owner;
         assert!(!owned || annotations[ORPHANED_FROM] == owner, "what was owned was let go of: {annotations}");
     }
+    if helm == Helm::Three {
+        // B42: nobody is left to take anything back.
+        stage.kubectl(&["scale", "deployment/aicr-operator", "-n", NAMESPACE, "--replicas", "0"]);
+        stage.until("no operator", 2, || match stage.pods() {
+            none if none.is_empty() => Ok(()),
+            some => Err(some.join(", ")),
+        });
+    }
     helm.run(&stage.lab, &["uninstall", "aicr-operator", "--namespace", NAMESPACE, "--wait"]).unwrap();
     assert_eq!(stack, self::stack(stage), "the end of the operator changes nothing of the stack");
     what_is_left(stage);

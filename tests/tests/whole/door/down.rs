@@ -139,8 +139,14 @@ fn guarded(stage: &Stage, admin: &Person<'_>) -> Vec<(&'static str, Said)> {
     let mut runtime_again = aicr_tests::samples::runtime();
     runtime_again["metadata"]["name"] = json!("cluster");
     let plan = plan(stage);
+    let alice = stage.person("alice", &[APPROVERS]);
     vec![
-        ("an approval", stage.person("alice", &[APPROVERS]).patch(&waiting, &approval)),
+        ("an approval", alice.patch(&waiting, &approval)),
+        ("a revocation", alice.patch(&waiting, &json!({"spec": {"revocation": {"reason": "r"}}}))),
+        (
+            "an acknowledgement",
+            alice.patch(&waiting, &json!({"spec": {"acknowledgements": [{"release": "nvsentinel", "reason": "r"}]}})),
+        ),
         ("spec of the runtime", admin.patch(&runtime, &json!({"spec": {"intent": "inference"}}))),
         ("who changed it", admin.patch(&runtime, &changed)),
         (

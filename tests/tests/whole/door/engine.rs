@@ -130,7 +130,7 @@ pub(crate) fn the_operator_and_people_keep_to_their_part_of_the_runtime(stage: &
         "a person writes status",
         admin.patch(
             &["clusterruntime", "cluster", "--subresource", "status"],
-            &json!({"status": {"activePlanDigest": "sha256:00"}}),
+            &json!({"status": {"activePlanDigest": aicr_tests::samples::digest('a')}}),
         ),
     );
     let authors = |stage: &Stage| {

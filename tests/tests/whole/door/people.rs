@@ -47,6 +47,8 @@ pub(crate) fn who_may_not_approve_is_told_why(stage: &Stage) {
         "the administrator of the cluster",
         stage.administrator().patch(&what, &good).denied("rollouts", "not an approver"),
     );
+    let said = stage.administrator().aicr(&["approve", &forged, "--yes", "--reason", "r"]);
+    told.note_end("the administrator, by the plugin", &said.refused("not an approver"));
     for author in ["bob", "carol"] {
         let person = stage.person(author, &[APPROVERS]);
         note(&format!("{author}, approver and author"), person.patch(&what, &good).denied("rollouts", "requestedBy"));
@@ -140,11 +142,21 @@ pub(crate) fn revocations_and_acknowledgements_have_their_time(stage: &Stage) {
         &alice.aicr(&["acknowledge", &first, "forged", "--reason", "r"]).refused("no recorded steps"),
     );
     alice.patch(&what, &approve(&approval(&three))).passed();
-    alice.patch(&other, &approve(&approval(&four))).passed();
+    // B48: who acts as alice is alice, with the groups they act with.
+    stage.acting_as_one_of("alice", APPROVERS).patch(&other, &approve(&approval(&four))).passed();
+    let recorded = stage.rollout(&second)["spec"]["approval"]["approvedBy"].clone();
+    assert!(recorded["username"] == "alice" && recorded["groups"].to_string().contains(APPROVERS), "{recorded}");
     let written = json!({"metadata": {"annotations": {
         "operator.aicr.run/written": r#"{"release-0":{"uid":"u","ready":true}}"#,
     }}});
     forged::operator(stage).patch(&what, &written).passed();
+    // B49: what is only tried is judged and not stored.
+    let tried = ["acknowledge", &first, "release-0", "--reason", "r", "--dry-run=server"];
+    told.note("an acknowledgement tried", &alice.aicr(&tried).passed());
+    let tried = ["revoke", &first, "--yes", "--reason", "r", "--dry-run=server"];
+    told.note("a revocation tried", &alice.aicr(&tried).passed());
+    let spec = stage.rollout(&first)["spec"].clone();
+    assert!(spec["acknowledgements"].is_null() && spec["revocation"].is_null(), "{spec}");
     told.note("an acknowledgement that is waited for", &alice.patch(&what, &acknowledge).passed());
     let stored = stage.rollout(&first)["spec"]["acknowledgements"][0].clone();
     assert_eq!(stored["acknowledgedBy"]["username"], "alice", "{stored}");

@@ -25,7 +25,7 @@ pub(crate) fn the_right_image_again_ends_the_stall(stage: &Stage) {
 pub(crate) fn an_edit_stalls_the_rollout_and_its_undo_resumes_it(stage: &Stage) {
     let name = changed(stage, 1);
     let before = writes(stage, FIRST);
-    edited(stage, "nfd", &json!("yes"));
+    edited(stage, "nfd", &json!({"byHand": "yes"}));
     until_message(stage, &name, "it would stall: nfd was edited");
     stage.approve(&name);
     let message = stage.until_reason("Stalled", "InventoryDrift", 2);
@@ -98,7 +98,7 @@ pub(crate) fn a_suspended_engine_keeps_what_is_edited_until_it_resumes(stage: &S
     });
     stage.until_reason("Ready", "EngineSuspended", 2);
     let before = writes(stage, "nfd");
-    edited(stage, "nfd", &json!("for the incident"));
+    edited(stage, "nfd", &json!({"byHand": "for the incident"}));
     // What the operator does upon the edit it has done when it has answered the next change.
     stage.patch_runtime(&json!({"spec": {"paused": true}}));
     stage.until("another look at the runtime", 2, || {

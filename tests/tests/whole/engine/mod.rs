@@ -82,9 +82,9 @@ fn application(stage: &Stage, name: &str) -> Value {
     stage.json(&["get", "application", name, "-n", "argocd"])
 }
 
-/// Changes one value of an Application by hand; `null` takes it away again.
-fn edited(stage: &Stage, name: &str, value: &Value) {
-    let edit = json!({"spec": {"source": {"helm": {"valuesObject": {"byHand": value}}}}});
+/// Gives an Application values by hand, which go before ours; `null` takes them away again.
+fn edited(stage: &Stage, name: &str, values: &Value) {
+    let edit = json!({"spec": {"source": {"helm": {"valuesObject": values}}}});
     stage.administrator().patch(&["application", name, "-n", "argocd"], &edit).passed();
 }
 
