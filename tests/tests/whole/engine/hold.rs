@@ -60,7 +60,7 @@ pub(crate) fn a_project_that_vanishes_holds_the_step_and_ends_nothing(stage: &St
     assert!(message.contains("AppProject aicr is missing; restore it, or run helm upgrade"), "{message}");
     assert_eq!(stage.condition("EngineAvailable").1, "ProjectMissing");
     until_message(stage, &name, "(ProjectMissing)");
-    for field in ["resourceVersion", "uid", "creationTimestamp", "generation"] {
+    for field in ["resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"] {
         project["metadata"].as_object_mut().unwrap().remove(field);
     }
     stage.administrator().send(&["create"], &project).passed();

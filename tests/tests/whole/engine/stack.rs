@@ -17,7 +17,8 @@ pub(crate) fn a_removed_release_leaves_its_definitions_and_can_come_again(stage:
     let name = stage.until_a_rollout(10);
     stage.until_phase(&name, "AwaitingApproval", 2);
     let removed = operations(&stage.rollout(&name), "Remove");
-    assert_eq!(removed, BTreeSet::from([PLATFORM.to_owned()]), "{}", stage.rollout(&name)["spec"]["steps"]);
+    let expected = removed.contains(PLATFORM) && removed.iter().all(|name| name.starts_with(PLATFORM));
+    assert!(expected, "{}", stage.rollout(&name)["spec"]["steps"]);
     let definitions = definitions(stage);
     assert!(definitions.iter().any(|name| name.contains("trainer")), "{definitions:?}");
     stage.approve(&name);
@@ -29,7 +30,7 @@ pub(crate) fn a_removed_release_leaves_its_definitions_and_can_come_again(stage:
     assert_eq!(running.count(), 0, "its pods are gone: {pods:?}");
     stage.patch_runtime(&json!({"spec": {"platform": "kubeflow"}}));
     let again = stage.until_a_rollout(10);
-    assert_eq!(operations(&stage.rollout(&again), "Install"), BTreeSet::from([PLATFORM.to_owned()]));
+    assert_eq!(operations(&stage.rollout(&again), "Install"), removed);
     stage.approve(&again);
     stage.until_phase(&again, "Succeeded", 8);
 }
