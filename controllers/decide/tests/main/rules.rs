@@ -6,7 +6,7 @@ use aicr_crds::{
     Digest,
     keys::annotation,
     reason::{ConditionType, EventReason},
-    rollout::RolloutKind,
+    rollout::{Operation, RolloutKind},
 };
 use aicr_decide::{
     report::{runtime_status, stalled_event},
