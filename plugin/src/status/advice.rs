@@ -62,11 +62,12 @@ impl Advice {
             | Reason::AICRArtifactUnsupported
             | Reason::ValidationUnavailable
             | Reason::ProjectMissing => Some(Self::Upgrade),
-            Reason::NotFound | Reason::PlanOfAnotherRuntime => Some(Self::Unpin),
+            Reason::PlanOfAnotherRuntime => Some(Self::Unpin),
             Reason::PlanUnreadable => Some(Self::Plans),
             Reason::RegistryCredentialsStale => Some(Self::Restart),
             Reason::OrphanedObjectsPresent => Some(Self::Adopt),
-            Reason::PlanMissing
+            Reason::NotFound
+            | Reason::PlanMissing
             | Reason::AdoptionBlocked
             | Reason::EngineMissing
             | Reason::EngineSuspensionRefused => Some(Self::Message),

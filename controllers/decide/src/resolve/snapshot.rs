@@ -114,7 +114,9 @@ pub(super) fn criteria(declared: &Criteria, reading: &Reading) -> Result<Criteri
         let what = if reading.kubernetes.is_none() { "the Kubernetes version" } else { "any node" };
         return Err((
             Reason::SnapshotIncomplete,
-            format!("the snapshot does not hold {what}; see the snapshot Job's log, then request a snapshot"),
+            format!(
+                "the snapshot does not hold {what}; look at the nodes and at the snapshot in status.discovery, then request a snapshot"
+            ),
         ));
     }
     let pairs = [
