@@ -181,7 +181,7 @@ fn a_stall_without_a_rollout_to_read_still_needs_a_person() {
 #[rstest]
 #[case("RolloutFailed", "operator.aicr.run/retry=\"$(date +%s)\" --overwrite")]
 #[case("NodeGroupEmpty", "operator.aicr.run/resnapshot=\"$(date +%s)\" --overwrite")]
-#[case("NotFound", "-p '{\"spec\":{\"selection\":{\"policy\":\"Automatic\",\"pinnedPlanDigest\":\"\"}}}'")]
+#[case("PlanOfAnotherRuntime", "-p '{\"spec\":{\"selection\":{\"policy\":\"Automatic\",\"pinnedPlanDigest\":\"\"}}}'")]
 #[case("RegistryCredentialsStale", "kubectl -n aicr-system rollout restart deployment/aicr-operator")]
 #[case("OverridePathUnknown", "kubectl edit clusterruntime cluster")]
 fn a_stall_has_the_command_of_its_runbook(#[case] reason: &str, #[case] command: &str) {
