@@ -326,7 +326,7 @@ fn a_removal_that_hangs_on_a_webhook_without_its_service_names_both() {
 fn releases_are_removed_in_the_reverse_of_their_order_of_installation() {
     let (mut story, _) = played(
         "
-        given one: policies=1 nfd=1 gpu-operator=1 kai-scheduler=1
+        given one: nfd=1 policies=1 gpu-operator=1 kai-scheduler=1
         plan two: nfd=1
         assessment one two: nothing unknown
         candidate two
