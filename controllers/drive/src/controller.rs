@@ -24,7 +24,7 @@ use crate::{
     credentials::{Held, Keeper},
     error::{DriveError, chain},
     events::About,
-    gather::{Finished, Gatherer},
+    gather::Finished,
     metrics::metrics,
     mirror::{self, Worker},
     resolver::Resolver,
@@ -32,7 +32,6 @@ use crate::{
     settings::DriveSettings,
     upkeep::Upkeep,
     watch::{Feeds, Rollouts, Watches},
-    write::Writer,
 };
 
 /// A new UTC day is an event that no watch delivers: nothing waits longer.
@@ -70,14 +69,12 @@ impl Drive {
         let (watches, feeds) = Watches::new(client, &settings);
         let watches = Arc::new(watches);
         let (mirror, worker) = mirror::mirror(&watches.changes);
-        let write = Writer::new(client.clone(), &settings);
         let held = Held::default();
-        let gather = Gatherer::new(client, Arc::clone(&watches), Arc::clone(&settings), held.clone());
+        let hands = Hands::new(client, Arc::clone(&watches), Arc::clone(&settings), held.clone());
         let keeper = settings.tokens.clone().map(|tokens| {
-            Keeper::new(tokens, &settings.decide.engine.namespace, Arc::clone(&watches), write.clone(), held)
+            Keeper::new(tokens, &settings.decide.engine.namespace, Arc::clone(&watches), hands.write.clone(), held)
         });
         let resolver = Resolver::new(mirror, &settings);
-        let hands = Hands { gather, write, settings };
         Self { hands, resolver, feeds, worker, keeper, ready: Readiness(watches) }
     }
 

@@ -13,6 +13,8 @@ mod gather;
 pub mod jobs;
 pub mod metrics;
 mod mirror;
+#[cfg(test)]
+mod played;
 mod requests;
 mod resolver;
 mod rollout;

@@ -320,6 +320,39 @@ mod tests {
         assert!(has("aicr_operator_registry_token_refresh_timestamp_seconds"));
     }
 
+    fn job(phase: JobPhase) -> JobSeen {
+        let (name, input, run) = ("aicr-recipe-0-1".to_owned(), "0".to_owned(), "r".to_owned());
+        JobSeen { name, stage: Stage::Recipe, input, attempt: 1, run, phase }
+    }
+
+    #[test]
+    fn a_finished_run_is_counted_once_under_its_result_and_a_failure_under_its_class() {
+        use aicr_crds::reason::Reason;
+        use aicr_decide::resolve::Failure;
+        let fresh = Metrics::new();
+        let at = Timestamp::UNIX_EPOCH;
+        let failed = |class| {
+            let failure = Failure { exit: Some(8), text: String::new(), class, reason: Reason::AICRInternal };
+            job(JobPhase::Failed { failure, at })
+        };
+        let succeeded = |refused| job(JobPhase::Succeeded { message: String::new(), output: None, refused, at });
+        for class in Class::ALL {
+            fresh.ran(&failed(class), Some(3.0));
+        }
+        // An output that cannot be used is a failure, whatever the exit said.
+        fresh.ran(&succeeded(Some((Reason::AICRInternal, "damaged".to_owned()))), None);
+        fresh.ran(&succeeded(None), Some(40.0));
+        fresh.ran(&job(JobPhase::Active(None)), Some(1.0));
+        fresh.ran(&job(JobPhase::Suspended), Some(1.0));
+        let runs = |result, class| fresh.job_runs.with_label_values(&["recipe", result, class]).get();
+        let failures = Class::ALL.map(|class| runs(RESULTS[1], class.as_str()));
+        let expected = Class::ALL.map(|class| if class == Class::Bounded { 2 } else { 1 });
+        assert_eq!((runs(RESULTS[0], ""), failures), (1, expected));
+        let took = |result| fresh.job_seconds.with_label_values(&["recipe", result]);
+        let seen = RESULTS.map(|result| (took(result).get_sample_count(), took(result).get_sample_sum()));
+        assert_eq!(seen, [(1, 40.0), (4, 12.0)]);
+    }
+
     #[test]
     fn a_condition_has_one_series_at_a_time() {
         let fresh = Metrics::new();

@@ -99,6 +99,16 @@ impl Worker {
     }
 }
 
+#[cfg(test)]
+impl Worker {
+    /// The run that was asked for, if any, which came to this.
+    pub(crate) fn ended(&mut self, outcome: Outcome) -> Option<Request> {
+        let request = self.requests.try_recv().ok()?;
+        *self.state.lock().unwrap() = State::Done(request.plan.inputs, Box::new(outcome));
+        Some(request)
+    }
+}
+
 async fn carry_out(request: Request) -> Outcome {
     let Request { plan, active, runtime_uid, aicr, namespaces, registry, at } = request;
     let registry = Registry::new(registry).map_err(|error| MirrorFailure { reason: None, message: chain(&error) })?;

@@ -212,6 +212,18 @@ mod tests {
         assert!(!body.to_string().contains("{}"), "no empty stanzas: Argo CD removes them");
     }
 
+    /// B69: server-side apply, since no annotation holds a large object; and Argo CD keeps one revision, since we keep
+    /// the plans.
+    #[test]
+    fn argo_cd_applies_on_the_servers_side_prunes_last_and_keeps_one_revision() {
+        let body = desired(&plan("a: 1\n")).body(None);
+        assert_eq!(body["spec"]["revisionHistoryLimit"], 1);
+        let policy = &body["spec"]["syncPolicy"];
+        assert_eq!(policy["syncOptions"], json!(["CreateNamespace=true", "ServerSideApply=true", "PruneLast=true"]));
+        assert_eq!(policy["automated"], json!({ "enabled": true, "prune": true, "selfHeal": true }));
+        assert_eq!(policy["retry"]["limit"], 5);
+    }
+
     /// What `differing` compares is what `annotations` writes.
     #[test]
     fn each_annotation_that_is_not_as_written_is_named_and_no_other() {

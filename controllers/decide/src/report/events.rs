@@ -86,3 +86,52 @@ pub fn run_failed(runtime: &ClusterRuntime, job: &JobSeen, failure: &Failure) ->
     );
     EventNote::new(uid, EventReason::AICRRunFailed, &job.run, &note)
 }
+
+#[cfg(test)]
+mod tests {
+    use aicr_crds::reason::Reason;
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::resolve::{Class, JobPhase, Stage};
+
+    fn runtime() -> ClusterRuntime {
+        let runtime = json!({
+            "metadata": {"name": "cluster", "uid": "u"},
+            "spec": {"intent": "training", "placement": {"accelerated": {"nodeSelector": {"pool": "gpu"}}}},
+        });
+        serde_json::from_value(runtime).unwrap()
+    }
+
+    fn failed(run: &str, exit: Option<i32>, text: &str) -> (JobSeen, Failure) {
+        let failure = Failure { exit, text: text.into(), class: Class::Bounded, reason: Reason::AICRInternal };
+        let phase = JobPhase::Failed { failure: failure.clone(), at: Timestamp::UNIX_EPOCH };
+        let (name, input) = ("aicr-recipe-0123-2".to_owned(), "0123".to_owned());
+        (JobSeen { name, stage: Stage::Recipe, input, attempt: 2, run: run.into(), phase }, failure)
+    }
+
+    #[test]
+    fn a_failed_run_is_told_with_stage_run_attempt_and_class_and_once() {
+        let tell = |(job, failure): (JobSeen, Failure)| run_failed(&runtime(), &job, &failure);
+        let note = tell(failed("20261129-195132-aa", Some(8), "[INTERNAL] it broke"));
+        assert_eq!(note.reason, EventReason::AICRRunFailed);
+        let said =
+            "stage recipe, run 20261129-195132-aa, attempt 2, class bounded: aicr recipe exited 8: [INTERNAL] it broke";
+        assert_eq!(note.note, said);
+        // Seen again, by whoever leads then, it is the same Event; another run's is another.
+        assert_eq!(tell(failed("20261129-195132-aa", None, "later")).name, note.name);
+        assert_ne!(tell(failed("20261129-195132-bb", Some(8), "[INTERNAL] it broke")).name, note.name);
+    }
+
+    /// B85.
+    #[test]
+    fn what_a_failed_run_said_is_cut_to_what_an_event_holds() {
+        let (job, failure) = failed("r", Some(8), &"ü".repeat(60 * 1024));
+        let note = run_failed(&runtime(), &job, &failure).note;
+        assert!(
+            note.len() <= EVENT_LIMIT && note.starts_with("stage recipe, run r, attempt 2, class bounded: "),
+            "{note}"
+        );
+    }
+}

@@ -154,6 +154,7 @@ mod tests {
 
     use super::*;
 
+    /// Name, labels, and operating system, with its architecture behind a slash where it is not amd64.
     type Node = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
     fn check(nodes: &[Node]) -> Option<(Reason, String)> {
@@ -165,11 +166,9 @@ mod tests {
             .iter()
             .map(|node| node.1.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
             .collect();
-        let seen = nodes.iter().zip(&labels).map(|(node, labels)| NodeSeen {
-            name: node.0,
-            labels,
-            os_image: node.2,
-            architecture: "amd64",
+        let seen = nodes.iter().zip(&labels).map(|(node, labels)| {
+            let (os_image, architecture) = node.2.split_once('/').unwrap_or((node.2, "amd64"));
+            NodeSeen { name: node.0, labels, os_image, architecture }
         });
         Groups::count(&placement, seen).check(&placement).err()
     }
@@ -213,6 +212,11 @@ mod tests {
         vec![SYSTEM, ("a", GPU, "Ubuntu"), ("b", GPU, "Talos")],
         Reason::AcceleratedGroupHeterogeneous,
         "operating system: Talos (1 nodes), Ubuntu (1 nodes)"
+    )]
+    #[case::two_architectures(
+        vec![SYSTEM, ("a", GPU, "Ubuntu"), ("b", GPU, "Ubuntu/arm64"), ("c", GPU, "Ubuntu")],
+        Reason::AcceleratedGroupHeterogeneous,
+        "accelerated nodes differ in architecture: amd64 (2 nodes), arm64 (1 nodes); select one kind of node"
     )]
     fn a_placement_that_cannot_be_resolved_is_named(
         #[case] nodes: Vec<Node>,

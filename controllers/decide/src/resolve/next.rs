@@ -7,7 +7,8 @@ use super::{
     cleanup,
     discovery::Groups,
     inputs::{self, Installation, input_label},
-    jobs::{JobPhase, JobSeen, RunState, StageRuns, backoff, run_state_recorded},
+    jobs::{JobPhase, JobSeen, RunState, StageRuns, run_state_recorded},
+    mirror::{self, MirrorSeen},
     plans,
     record::{RunRecord, record_of},
     snapshot::{self, Stored},
@@ -48,27 +49,6 @@ pub enum Credentials {
     Pending,
     /// They could not be had; why.
     Unavailable(String),
-}
-
-/// What the last mirror run came to; lost with a restart, since it can be run again at any time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum MirrorSeen {
-    /// None has run.
-    #[default]
-    None,
-    /// It failed, for these inputs.
-    Failed {
-        /// Hash of the inputs.
-        inputs: Digest,
-        /// The reason when it stalls; `None` when it is retried.
-        reason: Option<Reason>,
-        /// More.
-        message: String,
-        /// When.
-        at: Timestamp,
-        /// How often in a row.
-        times: u32,
-    },
 }
 
 /// What resolution does next.
@@ -191,7 +171,8 @@ pub(super) fn render(
     let overrides = seen.runtime.spec.overrides.clone();
     let base = (!overrides.is_empty()).then(|| bundle(Stage::Base)).transpose()?;
     let bundle = bundle(Stage::Render)?;
-    Ok(mirror(seen, MirrorPlan { bundle, base, overrides, inputs, snapshot: stored.name.clone(), criteria }, now))
+    let plan = MirrorPlan { bundle, base, overrides, inputs, snapshot: stored.name.clone(), criteria };
+    Ok(mirror::next(&seen.mirror, plan, now))
 }
 
 /// The bundle that a Job pushed.
@@ -223,20 +204,6 @@ fn stage<'a>(
     }
 }
 
-fn mirror(seen: &Seen<'_>, plan: MirrorPlan, now: Timestamp) -> Verdict {
-    match &seen.mirror {
-        MirrorSeen::Failed { inputs, reason: Some(reason), message, .. } if *inputs == plan.inputs => {
-            Verdict::Stall(*reason, message.clone())
-        }
-        MirrorSeen::Failed { inputs, reason: None, message, at, times }
-            if *inputs == plan.inputs && now < *at + backoff(*times) =>
-        {
-            Verdict::Wait(message.clone(), Some(*at + backoff(*times)))
-        }
-        MirrorSeen::None | MirrorSeen::Failed { .. } => Verdict::Mirror(Box::new(plan)),
-    }
-}
-
 fn waiting(state: RunState<'_>) -> Verdict {
     match state {
         RunState::Backoff(at, why) => Verdict::Wait(why, Some(at)),
@@ -253,5 +220,6 @@ pub(crate) fn job_name(stage: Stage, input: &str, attempt: u32) -> String {
 }
 
 #[cfg(test)]
-#[path = "next/tests.rs"]
+pub(super) mod play;
+#[cfg(test)]
 mod tests;

@@ -6,28 +6,15 @@ use serde_json::json;
 
 use super::{
     discovery::Groups,
-    inputs::{AicrInstall, Installation, input_label},
+    inputs::input_label,
     jobs::{Class, Failure, JobPhase, JobSeen},
-    next::{Credentials, MirrorSeen, Seen, render},
+    mirror::MirrorSeen,
+    next::{Credentials, Seen, play::install, render},
     snapshot::{Reading, Record, Stored},
     verdict::{Stage, Verdict},
 };
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-
-fn install() -> Installation {
-    Installation {
-        aicr: AicrInstall { version: "v1.1.2".into(), image: "r/aicr@sha256:00".into() },
-        repository: "r.example.com/aicr".into(),
-        plain_http: vec![],
-        jobs_namespace: "aicr-jobs".into(),
-        discovery_namespace: "aicr-discovery".into(),
-        agent_service_account: "agent".into(),
-        agent_privileged: true,
-        agent_requests: None,
-        agent_limits: None,
-    }
-}
 
 fn succeeded(stage: Stage, message: &str, output: Option<&str>) -> JobSeen {
     let (message, output) = (message.to_owned(), output.map(str::to_owned));

@@ -234,6 +234,13 @@ mod tests {
         Reason::CriteriaConflict,
         "declares rhel, the snapshot reads ubuntu"
     )]
+    #[case::no_service(Reading { service: None, ..reading() }, "{}", Reason::SnapshotIncomplete, "declare criteria.service")]
+    #[case::no_accelerator(
+        Reading { accelerator: None, ..reading() },
+        "{}",
+        Reason::SnapshotIncomplete,
+        "does not hold accelerator; declare criteria.accelerator"
+    )]
     #[case::no_os(Reading { os: None, ..reading() }, "{}", Reason::SnapshotIncomplete, "declare criteria.os")]
     #[case::no_nodes(Reading { nodes: Some(0), ..reading() }, "{}", Reason::SnapshotIncomplete, "any node")]
     #[case::no_version(Reading { kubernetes: None, ..reading() }, "{}", Reason::SnapshotIncomplete, "Kubernetes version")]

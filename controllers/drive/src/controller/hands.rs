@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use aicr_decide::resolve::JobPlan;
 use jiff::{SignedDuration, Timestamp};
+use kube::Client;
 
 use crate::{
+    credentials::Held,
     error::DriveError,
     gather::Gatherer,
     jobs::objects,
     settings::DriveSettings,
+    watch::Watches,
     write::{Run, Writer, Written},
 };
 
@@ -49,10 +52,19 @@ impl Look {
 pub(crate) struct Hands {
     pub(crate) gather: Gatherer,
     pub(crate) write: Writer,
-    pub(super) settings: Arc<DriveSettings>,
+    settings: Arc<DriveSettings>,
 }
 
 impl Hands {
+    /// Hands of this installation, which see what these watches tell and hold this token.
+    pub(crate) fn new(client: &Client, watches: Arc<Watches>, settings: Arc<DriveSettings>, held: Held) -> Self {
+        Self {
+            gather: Gatherer::new(client, watches, Arc::clone(&settings), held),
+            write: Writer::new(client.clone(), &settings),
+            settings,
+        }
+    }
+
     /// The operator's namespace.
     pub(crate) fn namespace(&self) -> &str {
         &self.settings.namespace

@@ -30,3 +30,6 @@ pub(super) fn namespaces(watches: &Watches, settings: &DriveSettings) -> Namespa
     let globs = projects.iter().flat_map(|project| project.namespaces()).map(str::to_owned).collect();
     Namespaces::new(globs, [settings.namespace.clone(), settings.decide.engine.namespace.clone()])
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,3 +63,23 @@ impl Rights {
         Ok(MayWrite::Yes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::played::{Played, settings};
+
+    #[tokio::test]
+    async fn one_verb_that_the_role_lacks_is_enough_and_its_return_is_seen() {
+        let settings = settings();
+        let (played, client, _) = Played::new(&settings);
+        let rights = Rights::new(&client, &settings);
+        for verb in VERBS {
+            played.lacks(Some(verb));
+            assert_eq!(rights.ask().await.unwrap(), MayWrite::No, "{verb}");
+            assert_eq!(Rights::new(&client, &settings).look().await, MayWrite::No, "{verb}");
+        }
+        played.lacks(None);
+        assert_eq!(rights.ask().await.unwrap(), MayWrite::Yes);
+    }
+}

@@ -6,19 +6,14 @@ use super::{Crd, Feed, Project, shelf::Presence};
 
 /// The CRD's watch, and those that depend on it.
 pub(crate) struct EngineFeeds {
-    crds: Feed<Crd>,
-    applications: Feed<Application>,
-    projects: Feed<Project>,
+    pub(super) crds: Feed<Crd>,
+    pub(super) applications: Feed<Application>,
+    pub(super) projects: Feed<Project>,
 }
 
 impl EngineFeeds {
     pub(super) fn new(crds: Feed<Crd>, applications: Feed<Application>, projects: Feed<Project>) -> Self {
         Self { crds, applications, projects }
-    }
-
-    #[cfg(test)]
-    pub(super) fn applications(&mut self) -> &mut Feed<Application> {
-        &mut self.applications
     }
 
     /// Runs them, without end.

@@ -5,6 +5,8 @@ mod kinds;
 mod nodes;
 mod rollouts;
 mod shelf;
+#[cfg(test)]
+mod told;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -216,18 +218,5 @@ impl Feeds {
             pods,
             repo_creds,
         );
-    }
-}
-
-#[cfg(test)]
-impl Feeds {
-    /// The watch on Argo CD's Secret.
-    pub(crate) fn repo_creds(&mut self) -> &mut Feed<RepoCreds> {
-        self.repo_creds.as_mut().expect("tokens are kept")
-    }
-
-    /// The watch on Applications.
-    pub(crate) fn applications(&mut self) -> &mut Feed<Application> {
-        self.engine.applications()
     }
 }

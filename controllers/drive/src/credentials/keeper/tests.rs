@@ -1,22 +1,18 @@
-//! One fetch against an API server that notes what is written.
-
-use std::sync::Mutex;
+//! Fetches against an API server that notes what is written.
 
 use futures::future::{BoxFuture, FutureExt as _};
-use http::Method;
-use kube::{Client, client::Body, runtime::watcher::Event};
-use serde_json::{Value, json};
+use kube::Client;
+use serde_json::json;
 
 use super::*;
-use crate::{jobs::JobSettings, settings::DriveSettings, watch::Feeds};
-
-/// A request that was written: method, path and body.
-type Wrote = (String, Value);
+use crate::{
+    played::{Played, Wrote, settings},
+    settings::DriveSettings,
+};
 
 struct Scene {
     keeper: Keeper,
-    feeds: Feeds,
-    wrote: Arc<Mutex<Vec<Wrote>>>,
+    played: Played,
     held: Held,
 }
 
@@ -36,83 +32,36 @@ fn token(hours: i64) -> Token {
     Token::from_authorization("QVdTOnM6ZQ==", now() + jiff::SignedDuration::from_hours(hours)).unwrap()
 }
 
-fn settings(mint: Fixed) -> DriveSettings {
-    use aicr_crds::application::Engine;
-    use aicr_decide::{
-        resolve::{AicrInstall, Installation},
-        seen::Settings,
-    };
-    let engine =
-        Engine { namespace: "argocd".to_owned(), project: "aicr".to_owned(), repository: "r.example.com/p".to_owned() };
-    DriveSettings {
-        namespace: "aicr-system".to_owned(),
-        decide: Settings { engine, validation_installed: false },
-        install: Installation {
-            aicr: AicrInstall { version: "1.1.2".to_owned(), image: "r/aicr".to_owned() },
-            repository: "r.example.com/p".to_owned(),
-            plain_http: Vec::new(),
-            jobs_namespace: "aicr-jobs".to_owned(),
-            discovery_namespace: "aicr-discovery".to_owned(),
-            agent_service_account: "agent".to_owned(),
-            agent_privileged: true,
-            agent_requests: None,
-            agent_limits: None,
-        },
-        registry_ca_bundle: String::new(),
-        chart_sources: aicr_mirror::SourcesConfig::default(),
-        jobs: JobSettings::default(),
-        tokens: Some(TokenSettings { secret: "aicr-registry".to_owned(), mint: Arc::new(mint) }),
-        instance: "pod".to_owned(),
-    }
-}
-
-/// A keeper over an API server that says yes to everything.
+/// A keeper over an API server with Argo CD's CRD.
 fn scene(mint: Result<Token, NoToken>) -> Scene {
-    let wrote = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&wrote);
-    let service = tower::service_fn(move |request: http::Request<Body>| {
-        let noted = Arc::clone(&noted);
-        async move {
-            let (parts, body) = request.into_parts();
-            let bytes = body.collect_bytes().await.unwrap();
-            assert_ne!(parts.method, Method::GET, "what it needs, a watch has told");
-            let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-            noted.lock().unwrap().push((format!("{} {}", parts.method, parts.uri.path()), body));
-            let answer = json!({ "metadata": { "name": "x" } }).to_string().into_bytes();
-            Ok::<_, std::io::Error>(http::Response::new(Body::from(answer)))
-        }
-    });
-    let client = Client::new(service, "default");
-    let settings = settings(Fixed(mint));
-    let (watches, feeds) = Watches::new(&client, &settings);
-    let (watches, held) = (Arc::new(watches), Held::default());
-    let writer = Writer::new(client, &settings);
-    let tokens = settings.tokens.clone().unwrap();
+    let tokens = TokenSettings { secret: "aicr-registry".to_owned(), mint: Arc::new(Fixed(mint)) };
+    let settings = DriveSettings { tokens: Some(tokens.clone()), ..settings() };
+    let (played, client, watches): (_, Client, _) = Played::new(&settings);
+    let (writer, held) = (Writer::new(client, &settings), Held::default());
     let keeper = Keeper::new(tokens, "argocd", watches, writer, held.clone());
-    Scene { keeper, feeds, wrote, held }
+    Scene { keeper, played, held }
 }
 
 impl Scene {
-    fn with_secret(mut self, expires: Option<Timestamp>) -> Self {
+    fn with_secret(self, expires: Option<Timestamp>) -> Self {
         let annotations = expires.map(|at| json!({ "operator.aicr.run/token-expires-at": at.to_string() }));
-        let secret = json!({ "metadata": {
-            "name": "aicr-registry", "namespace": "argocd", "uid": "u", "resourceVersion": "7", "annotations": annotations,
-        } });
-        self.feeds.repo_creds().take(Ok(Event::Apply(serde_json::from_value(secret).unwrap())));
+        let secret =
+            json!({ "metadata": { "name": "aicr-registry", "namespace": "argocd", "annotations": annotations } });
+        self.played.have("/api/v1/namespaces/argocd/secrets", secret);
         self
     }
 
-    fn with_application(mut self, name: &str, message: &str) -> Self {
+    fn with_application(self, name: &str, message: &str) -> Self {
         let application = json!({
-            "metadata": { "name": name, "namespace": "argocd", "uid": format!("u-{name}"), "resourceVersion": "3" },
+            "metadata": { "name": name, "namespace": "argocd" },
             "status": { "conditions": [{ "type": "ComparisonError", "message": message }] },
         });
-        self.feeds.applications().take(Ok(Event::Apply(serde_json::from_value(application).unwrap())));
+        self.played.have("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", application);
         self
     }
 
     fn wrote(&self) -> Vec<Wrote> {
-        self.wrote.lock().unwrap().clone()
+        self.played.wrote()
     }
 }
 
@@ -133,7 +82,7 @@ async fn a_fetch_fills_the_secret_and_asks_refused_applications_once() {
     );
     assert_eq!(paths, [secret, application]);
     assert_eq!(wrote[0].1["metadata"]["annotations"]["operator.aicr.run/token-expires-at"], "2026-11-30T12:00:00Z");
-    assert_eq!(wrote[0].1["metadata"]["resourceVersion"], "7");
+    assert_eq!(wrote[0].1["metadata"]["resourceVersion"], "1");
     assert_eq!(wrote[1].1["metadata"]["annotations"]["argocd.argoproj.io/refresh"], "normal");
     assert!(matches!(scene.held.holding(now()), crate::credentials::Holding::Token(_)));
     assert_eq!(metrics().token_times(), (token(12).expires_at.as_second(), now().as_second()));
