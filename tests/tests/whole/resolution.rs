@@ -20,7 +20,7 @@ const SEVEN_DAYS: i64 = 7 * 24 * 3600;
 /// charts below a prefix of its own.
 pub(crate) fn a_registry_that_goes_and_comes_back_is_waited_for_and_given_nothing_twice(stage: &Stage) {
     stage.patch_runtime(&json!({"spec": {"validation": {"deployment": "Required"}}}));
-    let log = AccessLog::from_now(stage);
+    let log = AccessLog::from_now(stage, PREFIX);
     let slow = [("AICR_STANDIN_FAULT_COMMAND", "bundle"), ("AICR_STANDIN_FAULT_SLEEP", "15")];
     let image = with_fault(stage, &slow, &[&format!("registry.repository=10.245.0.1:5000/{PREFIX}")]);
     until_it_runs(stage, "render", &image);
@@ -101,7 +101,7 @@ pub(crate) fn a_new_snapshot_gives_three_more_and_another_image_goes_on(stage: &
 pub(crate) fn the_same_inputs_on_the_other_replica_are_the_same_plan(stage: &Stage) {
     let (leader, digest, plans) = (stage.leader().0, candidate(stage), plans(stage));
     assert!(digest.starts_with("sha256:"), "{digest}");
-    let log = AccessLog::from_now(stage);
+    let log = AccessLog::from_now(stage, "aicr");
     let other = another_leads(stage);
     assert_ne!(leader, other);
     let snapshot = snapshot(stage);
@@ -119,15 +119,16 @@ pub(crate) fn the_same_inputs_on_the_other_replica_are_the_same_plan(stage: &Sta
     stage.kubectl(&["annotate", "clusterruntime", "cluster", "operator.aicr.run/resnapshot-"]);
 }
 
-/// The registry's access log from some moment on.
+/// The registry's access log from some moment on, of pushes below a prefix: an earlier resolution may still be pushing.
 struct AccessLog<'a> {
     stage: &'a Stage,
+    below: String,
     from: usize,
 }
 
 impl<'a> AccessLog<'a> {
-    fn from_now(stage: &'a Stage) -> Self {
-        let mut log = Self { stage, from: 0 };
+    fn from_now(stage: &'a Stage, prefix: &str) -> Self {
+        let mut log = Self { stage, below: format!("{prefix}/"), from: 0 };
         log.from = log.text().len();
         log
     }
@@ -141,7 +142,7 @@ impl<'a> AccessLog<'a> {
     /// How often each manifest and each blob of a mirrored chart was taken; none yet is what was seen.
     fn pushes(&self) -> Result<BTreeMap<String, usize>, String> {
         let mut pushes = BTreeMap::new();
-        for pushed in self.text().lines().filter_map(pushed) {
+        for pushed in self.text().lines().filter_map(pushed).filter(|pushed| pushed.starts_with(&self.below)) {
             *pushes.entry(pushed).or_default() += 1;
         }
         if pushes.is_empty() { Err("no push".to_owned()) } else { Ok(pushes) }
