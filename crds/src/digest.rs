@@ -40,9 +40,7 @@ impl Digest {
 
     /// All 64 hex digits, without the algorithm.
     pub fn hex(&self) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+        self.prefix(64)
     }
 
     /// The first 16 hex digits, as columns and rollout names show them.
@@ -52,7 +50,13 @@ impl Digest {
 
     /// The first `digits` hex digits (64 at most).
     pub fn prefix(&self, digits: usize) -> String {
-        let mut hex = self.hex();
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+        let mut hex = String::with_capacity(64);
+        for byte in self.0.iter().take(digits.div_ceil(2)) {
+            hex.push(digit(byte >> 4));
+            hex.push(digit(byte & 15));
+        }
         hex.truncate(digits);
         hex
     }

@@ -106,7 +106,7 @@ pub enum ResolutionState {
 #[derive(Clone, Debug)]
 pub struct RolloutSeen {
     /// The installation.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Its runtime.
     pub runtime: RuntimeSeen,
     /// Argo CD.
@@ -116,7 +116,7 @@ pub struct RolloutSeen {
     /// The rollout's target plan.
     pub target: TargetSeen,
     /// Every Application that carries our label or the runtime's UID, or is named like a step's release.
-    pub applications: Arc<Vec<Application>>,
+    pub applications: Arc<Vec<Arc<Application>>>,
     /// Why plans or rollouts cannot be read, where any cannot.
     pub unreadable: Option<String>,
     /// Other unfinished rollouts of this runtime: when created, and name.
@@ -166,9 +166,9 @@ pub enum TargetSeen {
 #[derive(Clone, Debug)]
 pub struct World {
     /// The installation, as decisions need it.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// The installation, as AICR's command lines need it.
-    pub install: Installation,
+    pub install: Arc<Installation>,
     /// The runtime itself.
     pub runtime: ClusterRuntime,
     /// Argo CD.
@@ -180,15 +180,15 @@ pub struct World {
     /// Plan ConfigMaps that cannot be read: name and why.
     pub unreadable: Vec<(String, String)>,
     /// Every rollout of this runtime.
-    pub rollouts: Vec<RuntimeRollout>,
+    pub rollouts: Vec<Arc<RuntimeRollout>>,
     /// Names of all rollouts, of any runtime.
     pub rollout_names: BTreeSet<String>,
     /// Every Application in Argo CD's namespace that is ours by label or owner, or named like a release that matters.
-    pub applications: Arc<Vec<Application>>,
+    pub applications: Arc<Vec<Arc<Application>>>,
     /// Assessment Jobs.
     pub jobs: Vec<JobSeen>,
     /// Stored assessments by input label.
-    pub assessments: BTreeMap<String, Assessment>,
+    pub assessments: BTreeMap<String, Arc<Assessment>>,
     /// What only the hands can find out.
     pub facts: Facts,
 }
@@ -233,13 +233,14 @@ impl World {
     pub fn newest_success(&self) -> Option<&RuntimeRollout> {
         self.rollouts
             .iter()
+            .map(AsRef::as_ref)
             .filter(|rollout| outcome(rollout) == Some(Outcome::Succeeded))
             .max_by_key(|rollout| age_key(rollout))
     }
 
     /// The newest rollout of all.
     pub fn newest(&self) -> Option<&RuntimeRollout> {
-        self.rollouts.iter().max_by_key(|rollout| age_key(rollout))
+        self.rollouts.iter().map(AsRef::as_ref).max_by_key(|rollout| age_key(rollout))
     }
 
     /// Digest of the active plan: the target of the newest rollout that succeeded.
@@ -249,7 +250,8 @@ impl World {
 
     /// The unfinished rollout; of several the oldest.
     pub fn unfinished(&self) -> Option<&RuntimeRollout> {
-        self.rollouts.iter().filter(|rollout| outcome(rollout).is_none()).min_by_key(|rollout| age_key(rollout))
+        let open = self.rollouts.iter().map(AsRef::as_ref).filter(|rollout| outcome(rollout).is_none());
+        open.min_by_key(|rollout| age_key(rollout))
     }
 
     /// The runtime's retry token, as rollouts record it.
@@ -262,7 +264,7 @@ impl World {
     /// The same, unless a rollout has recorded it already.
     pub fn new_token(&self) -> Option<String> {
         let token = self.token()?;
-        let seen = |rollout: &RuntimeRollout| {
+        let seen = |rollout: &Arc<RuntimeRollout>| {
             rollout.spec.retry_token.as_ref() == Some(&token) || spent_token(rollout) == Some(&token)
         };
         (!self.rollouts.iter().any(seen)).then_some(token)
@@ -273,9 +275,9 @@ impl World {
 const TOKEN_LIMIT: usize = 256;
 
 /// Age of a rollout, oldest first; the name decides within one second.
-pub fn age_key(rollout: &RuntimeRollout) -> (Option<Timestamp>, i32, String) {
+pub fn age_key(rollout: &RuntimeRollout) -> (Option<Timestamp>, i32, &str) {
     let created = rollout.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    (created, rollout.spec.attempt, rollout.metadata.name.clone().unwrap_or_default())
+    (created, rollout.spec.attempt, rollout.metadata.name.as_deref().unwrap_or_default())
 }
 
 /// The outcome label, which alone says that a rollout has ended.

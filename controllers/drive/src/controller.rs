@@ -312,7 +312,7 @@ impl Control {
             .rollouts
             .iter()
             .filter(|rollout| rollout::is_open(rollout))
-            .map(kube::ResourceExt::name_any)
+            .map(|rollout| kube::ResourceExt::name_any(rollout.as_ref()))
             .collect();
         for name in open {
             let Some((world, now)) = self.fresh(next).await else { return };
@@ -341,8 +341,9 @@ impl Control {
     async fn orphans(&mut self, now: Timestamp, next: &mut Earliest) {
         let uid = self.hands.gather.runtime().and_then(Result::ok).and_then(|runtime| runtime.metadata.uid);
         let all = self.hands.gather.all_rollouts();
-        let orphan =
-            |rollout: &&RuntimeRollout| Some(&rollout.spec.runtime.uid) != uid.as_ref() && rollout::is_open(rollout);
+        let orphan = |rollout: &&Arc<RuntimeRollout>| {
+            Some(&rollout.spec.runtime.uid) != uid.as_ref() && rollout::is_open(rollout)
+        };
         for rollout in all.iter().filter(orphan) {
             // An unreadable runtime is not one that is gone.
             let unreadable = matches!(self.hands.gather.runtime(), Some(Err(_)));

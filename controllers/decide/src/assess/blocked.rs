@@ -29,29 +29,29 @@ fn moved(transition: &Transition<'_>, release: PlanRelease<'_>) -> Option<String
     let before = transition
         .active
         .and_then(|plan| plan.release(&content.id))
-        .map(|before| (before.content.namespace.clone(), before.content.chart.repository.clone()));
+        .map(|before| (&before.content.namespace, &before.content.chart.repository));
     let there = transition.application(&content.id).map(|application| {
-        let below = application.source.repo_url.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
+        let below = application.source.repo_url.rsplit_once('/').map_or("", |(_, name)| name);
         let destination = &application.destination;
         // A cluster by name is never ours.
         let server = if destination.name.is_empty() { &destination.server } else { &destination.name };
-        (destination.namespace.clone(), server.clone(), below)
+        (&destination.namespace, server, below)
     });
     if let Some((namespace, repository)) = before {
-        if namespace != content.namespace {
+        if *namespace != content.namespace {
             return Some(format!("release {} moves from namespace {namespace} to {}", content.id, content.namespace));
         }
-        if chart(&repository) != chart(&content.chart.repository) {
+        if chart(repository) != chart(&content.chart.repository) {
             return Some(format!(
                 "release {} changes its chart from {} to {}",
                 content.id,
-                chart(&repository),
+                chart(repository),
                 chart(&content.chart.repository)
             ));
         }
     }
     let (namespace, server, below) = there?;
-    let foreign_place = namespace != content.namespace || server != IN_CLUSTER;
+    let foreign_place = *namespace != content.namespace || server != IN_CLUSTER;
     let foreign_chart = below != chart(&content.chart.repository);
     (foreign_place || foreign_chart).then(|| {
         format!("Application {} is installed in {namespace} of {server} from chart {below}, and the target has namespace {} and chart {}", content.id, content.namespace, chart(&content.chart.repository))

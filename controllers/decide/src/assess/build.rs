@@ -23,23 +23,28 @@ const CRDS: usize = 128;
 /// The ordered steps of a transition.
 pub fn steps(transition: &Transition<'_>, assessment: Option<&Assessment>) -> Vec<Step> {
     let touched = transition.touched();
-    let retry = transition.is_retry();
-    transition.changes().into_iter().map(|change| step(&change, transition, assessment, &touched, retry)).collect()
+    let changes = transition.changes(&touched);
+    let past = Past { retry: transition.is_retry(), owed: owed(transition), touched };
+    changes.into_iter().map(|change| step(&change, transition, assessment, &past)).collect()
 }
 
-fn step(
-    change: &Change<'_>,
-    transition: &Transition<'_>,
-    assessment: Option<&Assessment>,
-    touched: &BTreeSet<String>,
+/// What rollouts that did not succeed have left.
+struct Past<'a> {
+    /// Whether the newest had this very target.
     retry: bool,
-) -> Step {
+    /// Releases that they moved.
+    touched: BTreeSet<String>,
+    /// Releases whose recorded steps are owed.
+    owed: BTreeSet<&'a str>,
+}
+
+fn step(change: &Change<'_>, transition: &Transition<'_>, assessment: Option<&Assessment>, past: &Past<'_>) -> Step {
     let from = change.from.and_then(|from| chart_of(from, transition));
     let to = change.to.map(chart_ref);
     let chart_changes = chart_changes(change);
     let row = row(change, assessment).filter(|_| chart_changes && change.operation == Operation::Upgrade);
     let crds = if chart_changes { crd_changes(change) } else { Vec::new() };
-    let after_failure = match (retry, touched.contains(&change.release)) {
+    let after_failure = match (past.retry, past.touched.contains(&change.release)) {
         (true, _) => AfterFailure::Retry,
         (false, true) => AfterFailure::TakesBack,
         (false, false) => AfterFailure::None,
@@ -57,7 +62,7 @@ fn step(
         values_changed: values_changed(change),
         verdict,
         approval: approval(&case),
-        acknowledge: row.is_some_and(owes) || (content == Content::Same && is_owed(change, transition)),
+        acknowledge: row.is_some_and(owes) || (content == Content::Same && past.owed.contains(change.release.as_str())),
         warnings: warnings(change.operation, crds.len()),
         from,
         to,
@@ -92,19 +97,23 @@ fn chart_changes(change: &Change<'_>) -> bool {
     }
 }
 
-/// A debt that an unsuccessful rollout left for this release goes over to the step that finds its content there.
-fn is_owed(change: &Change<'_>, transition: &Transition<'_>) -> bool {
+/// Releases for which an unsuccessful rollout left a debt: it goes over to the step that finds their content there.
+fn owed<'a>(transition: &Transition<'a>) -> BTreeSet<&'a str> {
     let mut all: Vec<_> = unsuccessful(transition.world).collect();
-    all.sort_by_key(|rollout| age_key(rollout));
-    let mut owed = false;
+    all.sort_by(|one, other| age_key(one).cmp(&age_key(other)));
+    let mut owed = BTreeSet::new();
     for rollout in all {
-        let paid = rollout.spec.acknowledgements.iter().any(|entry| entry.release == change.release);
-        let step = rollout.spec.steps.iter().find(|step| step.release == change.release);
-        let wrote = touched_by(rollout, &transition.world.applications).contains(&change.release);
-        match step.filter(|_| wrote) {
+        let wrote = touched_by(rollout, &transition.world.applications);
+        for step in rollout.spec.steps.iter().filter(|step| wrote.contains(&step.release)) {
             // It took the release elsewhere, or to this content.
-            Some(step) => owed = (step.acknowledge || (owed && !moves(step))) && !paid,
-            None => owed = owed && !paid,
+            if step.acknowledge {
+                owed.insert(step.release.as_str());
+            } else if moves(step) {
+                owed.remove(step.release.as_str());
+            }
+        }
+        for paid in &rollout.spec.acknowledgements {
+            owed.remove(paid.release.as_str());
         }
     }
     owed

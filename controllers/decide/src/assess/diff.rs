@@ -1,6 +1,9 @@
 //! What two plans and the live Applications have to do with each other, release by release.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use aicr_crds::{
     Digest, RuntimeRollout,
@@ -24,6 +27,8 @@ pub struct Transition<'a> {
     pub active: Option<&'a Plan>,
     /// The plan to reach.
     pub target: &'a Plan,
+    /// Owned Applications by name.
+    owned: BTreeMap<&'a str, &'a Application>,
 }
 
 /// One release of the target or to be removed, and what is to be done with it.
@@ -42,16 +47,23 @@ pub(super) enum From<'a> {
 }
 
 impl<'a> Transition<'a> {
+    /// From the active plan, where there is one and it can be read, to the target.
+    pub(crate) fn new(world: &'a World, active: Option<&'a Plan>, target: &'a Plan) -> Self {
+        let ours = world.applications.iter().map(AsRef::as_ref).filter(|one| is_owned(one, world.uid()));
+        // Of two of one name the first counts.
+        let owned = ours.rev().map(|application| (application.name(), application)).collect();
+        Self { world, active, target, owned }
+    }
+
     /// Install, Upgrade and Verify in the target's order, then Remove in reverse.
-    pub(super) fn changes(&self) -> Vec<Change<'a>> {
-        let touched = self.touched();
-        let moving: Vec<Change<'a>> =
-            self.target.releases().filter_map(|release| self.moving(release, &touched)).collect();
+    pub(super) fn changes(&self, touched: &BTreeSet<String>) -> Vec<Change<'a>> {
+        let moving = self.target.releases().filter_map(|release| self.moving(release, touched));
+        let mut moving: BTreeMap<String, Change<'a>> = moving.map(|change| (change.release.clone(), change)).collect();
         let verified = self.verified(&moving);
         let mut all: Vec<Change<'a>> = Vec::new();
         for release in self.target.releases() {
             let id = &release.content.id;
-            if verified.contains(id) {
+            if verified.contains(id.as_str()) {
                 all.push(Change {
                     release: id.clone(),
                     operation: Operation::Verify,
@@ -59,7 +71,7 @@ impl<'a> Transition<'a> {
                     to: Some(release),
                 });
             }
-            all.extend(moving.iter().find(|change| change.release == *id).map(Change::copied));
+            all.extend(moving.remove(id));
         }
         all.extend(self.removals());
         all
@@ -70,8 +82,7 @@ impl<'a> Transition<'a> {
     }
 
     pub(super) fn application(&self, id: &str) -> Option<&'a Application> {
-        let ours = |application: &&Application| application.name() == id && is_owned(application, self.world.uid());
-        self.world.applications.iter().find(ours)
+        self.owned.get(id).copied()
     }
 
     /// `None` where the release is unchanged: same in both plans, its Application at that content, and no rollout that
@@ -104,12 +115,13 @@ impl<'a> Transition<'a> {
     }
 
     /// Gate releases that are the same while something of their component moves.
-    fn verified(&self, moving: &[Change<'_>]) -> BTreeSet<String> {
-        let moves =
-            |component: &str| moving.iter().any(|change| change.to.is_some_and(|to| to.content.component == component));
-        let same = |release: &PlanRelease<'_>| !moving.iter().any(|change| change.release == release.content.id);
+    fn verified(&self, moving: &BTreeMap<String, Change<'_>>) -> BTreeSet<&'a str> {
+        let components: BTreeSet<&str> =
+            moving.values().filter_map(|change| change.to).map(|to| to.content.component.as_str()).collect();
+        let same = |release: &PlanRelease<'_>| !moving.contains_key(&release.content.id);
         let gates = self.target.releases().filter(|release| release.content.readiness_gate && same(release));
-        gates.filter(|gate| moves(&gate.content.component)).map(|gate| gate.content.id.clone()).collect()
+        let gates = gates.filter(|gate| components.contains(gate.content.component.as_str()));
+        gates.map(|gate| gate.content.id.as_str()).collect()
     }
 
     /// Owned Applications that the target lacks: first what neither plan has, then in reverse order of the active plan.
@@ -119,6 +131,7 @@ impl<'a> Transition<'a> {
             .world
             .applications
             .iter()
+            .map(AsRef::as_ref)
             .filter(|application| application.annotation(annotation::RUNTIME_UID) == Some(uid));
         let mut gone: Vec<&Application> =
             owned.filter(|application| self.target.release(application.name()).is_none()).collect();
@@ -151,16 +164,10 @@ impl<'a> Transition<'a> {
     }
 }
 
-impl<'a> Change<'a> {
-    fn copied(&self) -> Change<'a> {
-        Change { release: self.release.clone(), operation: self.operation, from: self.from, to: self.to }
-    }
-}
-
 /// Rollouts newer than the newest success that ended without success.
 pub(crate) fn unsuccessful(world: &World) -> impl Iterator<Item = &RuntimeRollout> {
     let since = world.newest_success().map(age_key);
-    world.rollouts.iter().filter(move |rollout| {
+    world.rollouts.iter().map(AsRef::as_ref).filter(move |rollout| {
         let ended_badly = outcome(rollout).is_some_and(|outcome| outcome != aicr_crds::reason::Outcome::Succeeded);
         ended_badly && since.as_ref().is_none_or(|since| age_key(rollout) > *since)
     })
@@ -168,16 +175,15 @@ pub(crate) fn unsuccessful(world: &World) -> impl Iterator<Item = &RuntimeRollou
 
 /// Releases that a rollout wrote, by its own record and by what Applications say; and those without an Application that it
 /// was free to write.
-pub(crate) fn touched_by(rollout: &RuntimeRollout, applications: &[Application]) -> BTreeSet<String> {
+pub(crate) fn touched_by(rollout: &RuntimeRollout, applications: &[Arc<Application>]) -> BTreeSet<String> {
     let name = rollout.metadata.name.as_deref();
     let named = applications
         .iter()
         .filter(|application| application.annotation(annotation::ROLLOUT) == name)
         .map(|application| application.name().to_owned());
+    let there: BTreeSet<&str> = applications.iter().map(|application| application.name()).collect();
     let gone = rollout.spec.steps.iter().filter(|step| match step.operation {
-        Operation::Upgrade | Operation::Verify => {
-            !applications.iter().any(|application| application.name() == step.release)
-        }
+        Operation::Upgrade | Operation::Verify => !there.contains(step.release.as_str()),
         // Not begun, it is not there to be gone; begun, the record says so.
         Operation::Install | Operation::Remove | Operation::Adopt => false,
     });

@@ -33,7 +33,8 @@ pub fn status(
         Shown::Nothing => return None,
         Shown::Phase(phase) => phase,
     };
-    let stored = rollout.status.clone().unwrap_or_default();
+    let none = RuntimeRolloutStatus::default();
+    let stored = rollout.status.as_ref().unwrap_or(&none);
     let step = in_question(&position, verdict);
     let current = step.map(|index| observed(&position, seen, index, verdict, now));
     let ended = ended_at(rollout, verdict, now);
@@ -41,17 +42,20 @@ pub fn status(
         phase,
         approval: Some(approval_state(rollout, now)),
         step: Some(progress(&position)),
-        message: message(verdict, &stored),
+        message: message(verdict, stored),
         started_at: stored.started_at.clone().or_else(|| current.as_ref().map(|current| current.started_at.clone())),
-        releases: releases(&position, &stored, verdict, current.as_ref(), now),
+        releases: releases(&position, stored, verdict, current.as_ref(), now),
         current: current.filter(|_| ended.is_none()),
         finished_at: ended,
-        validation: validated(&position, seen, verdict).or(stored.validation),
+        validation: validated(&position, seen, verdict).or_else(|| stored.validation.clone()),
     })
 }
 
 /// Its last validation run, as far as there is one.
 fn validated(position: &Position<'_>, seen: &RolloutSeen, verdict: &Verdict) -> Option<ValidationStatus> {
+    if seen.facts.validation.jobs.is_empty() {
+        return None;
+    }
     let input = validation_input(position.rollout);
     let mine = seen.facts.validation.jobs.iter().filter(|job| job.input == input && job.stage == Stage::Validation);
     let last = mine.max_by_key(|job| job.attempt)?;

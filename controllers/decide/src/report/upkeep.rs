@@ -77,7 +77,7 @@ fn switched(world: &World, last: &str, enabled: bool) -> Option<(Subject, EventN
         return None;
     }
     let owned = world.applications.iter().filter(|application| is_owned(application, world.uid()));
-    let names: Vec<&str> = owned.map(aicr_crds::application::Application::name).collect();
+    let names: Vec<&str> = owned.map(|application| application.name()).collect();
     let (reason, state) =
         if enabled { (EventReason::EngineResumed, "on again") } else { (EventReason::EngineSuspended, "off") };
     let generation = world.runtime.metadata.generation.unwrap_or_default();

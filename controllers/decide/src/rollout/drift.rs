@@ -82,11 +82,8 @@ pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen) -> Vec<Differen
         .map(|item| item.application.as_str())
         .chain(position.written.keys().map(String::as_str))
         .collect();
-    let owned = position
-        .applications()
-        .iter()
-        .filter(|application| is_owned(application, &spec.runtime.uid))
-        .map(Application::name);
+    let owned =
+        position.applications().filter(|application| is_owned(application, &spec.runtime.uid)).map(Application::name);
     let names: BTreeSet<&str> = expected.iter().copied().chain(owned).filter(|name| Some(*name) != in_flight).collect();
     let mut planned: BTreeMap<&str, Planned<'_>> = BTreeMap::new();
     for item in spec.inventory.iter().rev() {

@@ -1,5 +1,7 @@
 //! How far a rollout has come, found anew from its spec, its `written` annotation and the Applications; never from status.
 
+use std::sync::Arc;
+
 use aicr_crds::{
     RuntimeRollout,
     application::Application,
@@ -18,7 +20,7 @@ pub struct Position<'a> {
     pub in_flight: Option<usize>,
     /// Place of the next step to start, when none is in flight.
     pub next: Option<usize>,
-    applications: &'a [Application],
+    applications: &'a [Arc<Application>],
     by_name: Vec<&'a Application>,
 }
 
@@ -27,8 +29,8 @@ impl<'a> Position<'a> {
     ///
     /// A step is in flight from the moment its Application names this rollout until `written` says it was found ready;
     /// of several that name it the last in order, as it would not have begun before the others were ready.
-    pub fn find(rollout: &'a RuntimeRollout, applications: &'a [Application]) -> Self {
-        let mut by_name: Vec<&Application> = applications.iter().collect();
+    pub fn find(rollout: &'a RuntimeRollout, applications: &'a [Arc<Application>]) -> Self {
+        let mut by_name: Vec<&Application> = applications.iter().map(AsRef::as_ref).collect();
         by_name.sort_by_key(|application| application.name());
         let written = written(rollout);
         let mut position = Self { rollout, written, in_flight: None, next: None, applications, by_name };
@@ -63,8 +65,8 @@ impl<'a> Position<'a> {
     }
 
     /// All Applications.
-    pub fn applications(&self) -> &'a [Application] {
-        self.applications
+    pub fn applications(&self) -> impl Iterator<Item = &'a Application> + use<'a> {
+        self.applications.iter().map(AsRef::as_ref)
     }
 
     /// What this rollout wrote of a release.

@@ -69,7 +69,7 @@ fn adoptable<'a>(world: &'a World, named: &str) -> Vec<&'a Application> {
         let owner = uid(application);
         owner == named || (half_way && owner == world.uid())
     };
-    let all: Vec<&Application> = world.applications.iter().filter(wanted).collect();
+    let all: Vec<&Application> = world.applications.iter().map(AsRef::as_ref).filter(wanted).collect();
     let any_left = all.iter().any(|application| uid(application) == named);
     if any_left || half_way { all } else { Vec::new() }
 }

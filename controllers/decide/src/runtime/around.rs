@@ -12,7 +12,7 @@ impl World {
     /// The world around one rollout of this runtime.
     pub fn around(&self, rollout: &RuntimeRollout) -> RolloutSeen {
         RolloutSeen {
-            settings: self.settings.clone(),
+            settings: Arc::clone(&self.settings),
             runtime: self.runtime_seen(rollout),
             engine: self.engine,
             resolution: self.resolution.state.clone(),
@@ -26,9 +26,11 @@ impl World {
 
     /// What was gathered, with the AICR Jobs that are this rollout's.
     fn facts_for(&self, rollout: &RuntimeRollout) -> Facts {
-        let input = validation_input(rollout);
         let mut facts = self.facts.clone();
-        facts.validation.jobs.extend(self.jobs.iter().filter(|job| job.input == input).cloned());
+        if !self.jobs.is_empty() {
+            let input = validation_input(rollout);
+            facts.validation.jobs.extend(self.jobs.iter().filter(|job| job.input == input).cloned());
+        }
         facts
     }
 
@@ -41,7 +43,7 @@ impl World {
             deleting: metadata.deletion_timestamp.as_ref().map(|_| spec.deletion_policy),
             paused: spec.paused,
             suspend_engine: spec.suspend_engine,
-            suspension_refused: !super::suspension::suspension(self).refused.is_empty(),
+            suspension_refused: super::suspension::is_refused(self),
             new_token: self.new_token(),
             target: self.target(),
         })
@@ -56,12 +58,12 @@ impl World {
     }
 
     fn others(&self, rollout: &RuntimeRollout) -> Vec<(jiff::Timestamp, String)> {
-        let other = |candidate: &&RuntimeRollout| {
+        let other = |candidate: &&Arc<RuntimeRollout>| {
             outcome(candidate).is_none() && candidate.metadata.name != rollout.metadata.name
         };
-        let keyed = |candidate: &RuntimeRollout| {
+        let keyed = |candidate: &Arc<RuntimeRollout>| {
             let (created, _, name) = age_key(candidate);
-            Some((created?, name))
+            Some((created?, name.to_owned()))
         };
         self.rollouts.iter().filter(other).filter_map(keyed).collect()
     }

@@ -66,7 +66,8 @@ pub(super) fn adoption(
     let prefix = format!("adopt-{}", target.short());
     let made = Made { kind: RolloutKind::Adopt, prefix, target: Some(target), steps: steps.collect() };
     // What is ours already and beside them would otherwise count as having appeared.
-    let others = owned(world).filter(|own| applications.iter().all(|application| application.name() != own.name()));
+    let taken: BTreeSet<&str> = applications.iter().map(|application| application.name()).collect();
+    let others = owned(world).filter(|own| !taken.contains(own.name()));
     let inventory: Vec<&Application> = applications.iter().copied().chain(others).collect();
     new(world, made, &inventory, now)
 }

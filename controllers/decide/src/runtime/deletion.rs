@@ -136,6 +136,7 @@ fn newest_removal(world: &World) -> Option<&RuntimeRollout> {
     world
         .rollouts
         .iter()
+        .map(AsRef::as_ref)
         .filter(|rollout| rollout.spec.kind == RolloutKind::Remove)
         .max_by_key(|rollout| age_key(rollout))
 }

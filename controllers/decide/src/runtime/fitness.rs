@@ -17,20 +17,21 @@ pub fn fitness(
     digest: Digest,
     validation: DeploymentValidation,
 ) -> Result<&Arc<StoredPlan>, (Reason, String)> {
-    let name = Plan::config_map_name(digest);
-    if let Some((name, why)) = world.unreadable.iter().find(|(unreadable, _)| *unreadable == name) {
+    let name = || Plan::config_map_name(digest);
+    if let Some((name, why)) = world.unreadable.iter().find(|(unreadable, _)| *unreadable == name()) {
         return Err((Reason::PlanUnreadable, format!("plan {name}: {why}")));
     }
     let Some((_, stored)) = world.plans.get(&digest) else {
         return Err((
             Reason::NotFound,
-            format!("[NOT_FOUND] plan {name} is missing; pin a plan that exists, or return to Automatic"),
+            format!("[NOT_FOUND] plan {} is missing; pin a plan that exists, or return to Automatic", name()),
         ));
     };
     let owner = &stored.context.runtime_uid;
     if owner != world.uid() {
         let message = format!(
-            "plan {name} records runtime {owner}, this runtime is {}; pin another plan, or return to Automatic",
+            "plan {} records runtime {owner}, this runtime is {}; pin another plan, or return to Automatic",
+            name(),
             world.uid()
         );
         return Err((Reason::PlanOfAnotherRuntime, message));
@@ -40,8 +41,9 @@ pub fn fitness(
     }
     if stored.recipe.is_none() {
         let message = format!(
-            "plan {name} was rebuilt from the Applications and has no recipe, and deployment validation is Required; \
-             change the inputs, pin another plan, or set spec.validation.deployment: Disabled"
+            "plan {} was rebuilt from the Applications and has no recipe, and deployment validation is Required; \
+             change the inputs, pin another plan, or set spec.validation.deployment: Disabled",
+            name()
         );
         return Err((Reason::PlanWithoutRecipe, message));
     }

@@ -13,8 +13,7 @@ use super::{
     adoption, create, deletion,
     place::{Place, Places, desired, differing, owned},
     prepare::prepare,
-    rebuild, repair, retention,
-    suspension::{self, suspension},
+    rebuild, repair, retention, suspension,
     verdict::{Verdict, Why, Write},
 };
 use crate::{
@@ -115,7 +114,7 @@ fn left_marked(world: &World) -> Option<ObjectRef> {
     let marked = world.applications.iter().find(|application| {
         !application.is_deleting() && application.annotation(annotation::DELETE_ROLLOUT).is_some_and(ended)
     });
-    marked.map(ObjectRef::of)
+    marked.map(|application| ObjectRef::of(application))
 }
 
 /// A rollout or plan that this operator cannot read: nothing is written to Argo CD.
@@ -212,5 +211,5 @@ pub(super) fn hold(world: &World) -> Option<Hold> {
     if let Some(reason) = world.engine.reason() {
         return Some(Hold::Engine(reason));
     }
-    (!suspension(world).refused.is_empty()).then_some(Hold::Engine(Reason::EngineSuspensionRefused))
+    suspension::is_refused(world).then_some(Hold::Engine(Reason::EngineSuspensionRefused))
 }

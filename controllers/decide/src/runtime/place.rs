@@ -152,7 +152,7 @@ pub(crate) fn desired(world: &World, plan: Digest, release: &str, rollout: &str)
 /// Releases without an Application that an unsuccessful rollout may have moved: writing them from the active plan would
 /// roll them back without approval.
 pub(crate) fn moved_missing(world: &World) -> BTreeSet<String> {
-    let there = |release: &str| world.applications.iter().any(|application| application.name() == release);
+    let there = names(world);
     let moved = |rollout: &RuntimeRollout| -> Vec<String> {
         let done = written(rollout);
         let steps = rollout.spec.steps.iter().filter(|step| match step.operation {
@@ -165,7 +165,7 @@ pub(crate) fn moved_missing(world: &World) -> BTreeSet<String> {
     };
     let removed: BTreeSet<String> = unsuccessful(world).flat_map(removed_by).collect();
     let all = unsuccessful(world).filter(|rollout| was_free(rollout)).flat_map(moved);
-    all.filter(|release| !there(release) && !removed.contains(release)).collect()
+    all.filter(|release| !there.contains(release.as_str()) && !removed.contains(release)).collect()
 }
 
 /// Releases that an unsuccessful rollout removed.
@@ -175,9 +175,14 @@ pub(crate) fn removed_by(rollout: &RuntimeRollout) -> Vec<String> {
     steps.filter(|step| done.contains_key(&step.release)).map(|step| step.release.clone()).collect()
 }
 
+/// Names of all Applications.
+pub(crate) fn names(world: &World) -> BTreeSet<&str> {
+    world.applications.iter().map(|application| application.name()).collect()
+}
+
 /// Owned Applications in order of their names.
 pub(crate) fn owned(world: &World) -> impl Iterator<Item = &Application> {
-    world.applications.iter().filter(|application| is_owned(application, world.uid()))
+    world.applications.iter().map(AsRef::as_ref).filter(|application| is_owned(application, world.uid()))
 }
 
 /// The ended rollout, if any, whose approved Remove deletes this Application.

@@ -33,7 +33,7 @@ pub(super) fn prepare(world: &World, target: Digest, now: Timestamp) -> Verdict 
         return Verdict::Wait(Why::Stabilizing(created + window), Some(created + window));
     }
     let active = world.active().and_then(|digest| world.plans.get(&digest)).map(|(_, stored)| stored.as_ref());
-    let transition = Transition { world, active: active.map(|stored| &stored.plan), target: &stored.plan };
+    let transition = Transition::new(world, active.map(|stored| &stored.plan), &stored.plan);
     assess(&transition, active, stored, now)
 }
 

@@ -1,5 +1,7 @@
 //! Between rollouts: owned Applications edited by hand are forced back, deleted ones are written again.
 
+use std::collections::BTreeSet;
+
 use aicr_crds::{
     Digest,
     application::{Application, AutomatedSync, Desired},
@@ -7,7 +9,7 @@ use aicr_crds::{
 };
 
 use super::{
-    place::{Place, Places, desired, differing, moved_missing, owned, removed_by},
+    place::{Place, Places, desired, differing, moved_missing, names, owned, removed_by},
     verdict::{Verdict, Why, Write},
 };
 use crate::{assess::unsuccessful, rollout::ObjectRef, seam, seen::World};
@@ -58,13 +60,15 @@ fn recreated(world: &World) -> Option<Write> {
     let active = world.active()?;
     let success = world.newest_success()?.metadata.name.clone()?;
     let moved = moved_missing(world);
-    let removed: Vec<String> = unsuccessful(world).flat_map(removed_by).collect();
+    let removed: BTreeSet<String> = unsuccessful(world).flat_map(removed_by).collect();
+    let there = names(world);
     let (_, stored) = world.plans.get(&active)?;
     let anything = seam::is_broken("repair: moved release");
-    let missing = stored.plan.releases().map(|release| &release.content.id).find(|id| {
-        let there = world.applications.iter().any(|application| application.name() == id.as_str());
-        !there && (anything || !moved.contains(*id) && !removed.contains(id))
-    })?;
+    let missing = stored
+        .plan
+        .releases()
+        .map(|release| &release.content.id)
+        .find(|id| !there.contains(id.as_str()) && (anything || !moved.contains(*id) && !removed.contains(*id)))?;
     desired(world, active, missing, &success).map(|desired| Write::Recreate(Box::new(desired)))
 }
 

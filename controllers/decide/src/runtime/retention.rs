@@ -37,13 +37,13 @@ pub(crate) fn kept_plans(world: &World) -> BTreeSet<Digest> {
     }
     let pinned = world.runtime.spec.selection.pinned_plan_digest.parse().ok();
     let known = [world.active(), world.target(), world.resolution.candidate, pinned];
-    let unfinished = world.rollouts.iter().filter(|rollout| outcome(rollout).is_none());
+    let unfinished = world.rollouts.iter().map(AsRef::as_ref).filter(|rollout| outcome(rollout).is_none());
     let referred = unfinished
         .chain(world.newest_success())
         .flat_map(|rollout| [rollout.spec.from_plan_digest, rollout.spec.target_plan_digest]);
     let live =
         world.applications.iter().filter(|application| application.annotation(annotation::PLAN_DIGEST).is_some());
-    known.into_iter().chain(referred).flatten().chain(live.filter_map(plan_of)).collect()
+    known.into_iter().chain(referred).flatten().chain(live.filter_map(|application| plan_of(application))).collect()
 }
 
 /// Plans beyond the most recent others, oldest first.
@@ -64,7 +64,7 @@ pub(crate) fn surplus_plans(world: &World) -> Vec<Digest> {
 fn surplus_rollouts(world: &World) -> Vec<ObjectRef> {
     let success = world.newest_success().map(age_key);
     let mut ended: Vec<_> = world.rollouts.iter().filter(|rollout| outcome(rollout).is_some()).collect();
-    ended.sort_by_key(|rollout| age_key(rollout));
+    ended.sort_by(|one, other| age_key(one).cmp(&age_key(other)));
     let surplus = ended.len().saturating_sub(seam::kept(ENDED));
     let old = ended.into_iter().take(surplus);
     old.filter(|rollout| success.as_ref().is_some_and(|success| age_key(rollout) < *success))

@@ -60,6 +60,15 @@ pub fn suspension(world: &World) -> Suspension {
     found
 }
 
+/// Whether the API server refuses any of it.
+pub(super) fn is_refused(world: &World) -> bool {
+    let refusals = &world.facts.refusals.automation;
+    !refusals.is_empty()
+        && owned(world).any(|application| {
+            !application.is_deleting() && refusals.contains_key(application.name()) && differs(world, application)
+        })
+}
+
 /// No stanza is no automated sync; on resume only what suspension switched off is switched on, the rest is repair's.
 fn differs(world: &World, application: &Application) -> bool {
     match (application.automated, world.runtime.spec.suspend_engine) {

@@ -98,3 +98,17 @@ fn the_page_says_how_many_sentences_are_open_still() {
     let said = page.split_once("Open sentences: ").and_then(|(_, rest)| rest.split_once('.')?.0.parse().ok());
     assert_eq!(said, Some(open.len()), "open are\n{}", open.join("\n"));
 }
+
+/// A story that no sentence names would go on passing when the sentence that it was written for has changed.
+#[test]
+fn every_story_proves_a_sentence() {
+    let page = page("conformance.md");
+    let all = sentences(&page);
+    let scenarios = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let names = fs::read_dir(scenarios).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let stories: Vec<String> = names.filter(|name| name.ends_with(".txt")).map(|name| format!("`{name}`")).collect();
+    assert!(stories.len() > 60, "only {} stories", stories.len());
+    let named: BTreeSet<&str> = all.iter().flat_map(|(_, proofs)| proofs.iter().copied()).collect();
+    let unnamed: Vec<&String> = stories.iter().filter(|story| !named.contains(story.as_str())).collect();
+    assert!(unnamed.is_empty(), "proves no sentence: {unnamed:?}");
+}

@@ -206,7 +206,7 @@ impl Cluster {
         let (mut application, mut ghost) = (application.clone(), ghost.clone());
         change(&mut application, &mut ghost);
         application.metadata.resource_version = Some(self.tick().to_string());
-        self.commit(Change::Application(Box::new(application), Box::new(ghost)));
+        self.commit(Change::Application(Arc::new(application), Arc::new(ghost)));
         true
     }
 
@@ -215,7 +215,7 @@ impl Cluster {
         let version = self.tick();
         application.metadata.uid = Some(format!("uid-{version}"));
         application.metadata.resource_version = Some(version.to_string());
-        self.commit(Change::Application(Box::new(application), Box::new(ghost)));
+        self.commit(Change::Application(Arc::new(application), Arc::new(ghost)));
     }
 
     /// Creates an Event unless one of its name is there; whether it did.

@@ -101,7 +101,7 @@ fn unsettled(chance: &mut Chance, cluster: &Cluster) -> Option<Event> {
         .iter()
         .zip(&cluster.truth.ghosts)
         .filter(|(application, ghost)| is_open(application, ghost))
-        .map(|(application, _)| application)
+        .map(|(application, _)| application.as_ref())
         .collect();
     if open.is_empty() {
         return None;

@@ -32,8 +32,8 @@ pub(crate) struct Family {
     pub(crate) window: &'static str,
     /// Whether validation is required.
     pub(crate) validation: DeploymentValidation,
-    /// One verdict for each release that moves.
-    verdicts: Vec<Verdict>,
+    /// What AICR assesses of every transition.
+    pub(crate) assessment: Arc<Assessment>,
     /// Each release of each plan as an Application.
     applications: Vec<(Digest, String, Application)>,
 }
@@ -67,9 +67,10 @@ impl Family {
         let mut releases: Vec<&'static str> = all.iter().flatten().map(|release| release.name).collect();
         releases.sort_unstable();
         releases.dedup();
-        let verdicts = (0..NAMES.len()).map(|_| verdict(&mut chance)).collect();
+        let verdicts: Vec<Verdict> = (0..NAMES.len()).map(|_| verdict(&mut chance)).collect();
+        let assessment = Arc::new(assessment(&verdicts));
         let validation = if chance.one_in(6) { DeploymentValidation::Required } else { DeploymentValidation::Disabled };
-        Self { plans, releases, window: chance.pick(&["0s", "30s", "10m"]), validation, verdicts, applications }
+        Self { plans, releases, window: chance.pick(&["0s", "30s", "10m"]), validation, assessment, applications }
     }
 
     /// The Application that this writes.
@@ -90,27 +91,27 @@ impl Family {
     pub(crate) fn print(&self, plan: Digest, release: &str) -> Option<Digest> {
         self.made(plan, release).map(|application| application.fingerprint)
     }
-
-    /// What AICR assesses of every transition.
-    pub(crate) fn assessment(&self) -> Assessment {
-        let steps = |verdict: Verdict| match verdict {
-            Verdict::Manual => vec!["check".to_owned(), "apply".to_owned(), "verify".to_owned()],
-            Verdict::Safe | Verdict::Blocked | Verdict::Unknown | Verdict::Unversioned => vec!["apply".to_owned()],
-        };
-        let row = |verdict: Verdict| AssessmentRow {
-            verdict: Some(verdict),
-            explanation: "as it is".to_owned(),
-            steps: steps(verdict),
-        };
-        let rows = NAMES.iter().zip(&self.verdicts).map(|(name, verdict)| ((*name).to_owned(), row(*verdict)));
-        Assessment { config_map: "aicr-assessment".to_owned(), digest: Digest::of(b"report"), rows: rows.collect() }
-    }
 }
 
 impl Release {
     fn of(name: &'static str, chance: &mut Chance) -> Self {
         Self { name, version: 1, values: 1, crds: chance.one_in(4), namespace: 1 }
     }
+}
+
+/// What AICR assesses of every transition: one verdict for each release that moves.
+fn assessment(verdicts: &[Verdict]) -> Assessment {
+    let steps = |verdict: Verdict| match verdict {
+        Verdict::Manual => vec!["check".to_owned(), "apply".to_owned(), "verify".to_owned()],
+        Verdict::Safe | Verdict::Blocked | Verdict::Unknown | Verdict::Unversioned => vec!["apply".to_owned()],
+    };
+    let row = |verdict: Verdict| AssessmentRow {
+        verdict: Some(verdict),
+        explanation: "as it is".to_owned(),
+        steps: steps(verdict),
+    };
+    let rows = NAMES.iter().zip(verdicts).map(|(name, verdict)| ((*name).to_owned(), row(*verdict)));
+    Assessment { config_map: "aicr-assessment".to_owned(), digest: Digest::of(b"report"), rows: rows.collect() }
 }
 
 fn verdict(chance: &mut Chance) -> Verdict {

@@ -255,7 +255,7 @@ impl Cluster {
 
     /// Brings the history to rest, judges what only its end can show, and gives the result.
     fn outcome(mut self, events: usize) -> Outcome {
-        let marked = |application: &Application| application.annotation(annotation::DELETE_ROLLOUT).is_some();
+        let marked = |application: &Arc<Application>| application.annotation(annotation::DELETE_ROLLOUT).is_some();
         // Whether marks go is shown only there.
         let is_marked = self.truth.world.applications.iter().any(marked);
         if self.broken.is_none() && (self.ends_well || is_marked) {
@@ -318,8 +318,8 @@ pub(crate) fn beginning(family: Arc<Family>) -> Cluster {
     });
     let runtime: ClusterRuntime = serde_json::from_value(runtime).unwrap();
     let world = World {
-        settings: Settings { engine: engine(), validation_installed: true },
-        install: install(),
+        settings: Arc::new(Settings { engine: engine(), validation_installed: true }),
+        install: Arc::new(install()),
         runtime,
         engine: EngineState::Available,
         resolution: Resolution::default(),

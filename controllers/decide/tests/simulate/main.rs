@@ -31,6 +31,10 @@ use std::process::ExitCode;
 
 use crate::args::{Args, Work};
 
+/// Most of a history's time goes into memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = match Args::parse(std::env::args().skip(1)) {
         Ok(args) => args,

@@ -1,5 +1,7 @@
 //! One replica of the operator at work: it looks, decides, and carries out as the hands of the product do.
 
+use std::sync::Arc;
+
 use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::Phase};
 use aicr_decide::{
     facts::{Facts, Refusal},
@@ -300,12 +302,12 @@ fn is_open(rollout: &RuntimeRollout) -> bool {
 /// What is seen around a rollout whose runtime is gone.
 fn without_runtime(view: &Store) -> RolloutSeen {
     RolloutSeen {
-        settings: view.world.settings.clone(),
+        settings: Arc::clone(&view.world.settings),
         runtime: RuntimeSeen::Gone,
         engine: EngineState::Available,
         resolution: ResolutionState::Unknown,
         target: TargetSeen::None,
-        applications: std::sync::Arc::clone(&view.world.applications),
+        applications: Arc::clone(&view.world.applications),
         unreadable: None,
         unfinished: Vec::new(),
         facts: Facts::default(),

@@ -30,9 +30,9 @@ pub(crate) struct Store {
     /// Whether there is a runtime.
     pub(crate) has_runtime: bool,
     /// Rollouts of runtimes that are gone.
-    pub(crate) others: Vec<RuntimeRollout>,
+    pub(crate) others: Vec<Arc<RuntimeRollout>>,
     /// What is known of each Application beside what it says, in the order of `world.applications`.
-    pub(crate) ghosts: Vec<Ghost>,
+    pub(crate) ghosts: Vec<Arc<Ghost>>,
     places: Vec<Place>,
 }
 
@@ -49,10 +49,10 @@ pub(crate) enum Change {
     Runtime(Box<ClusterRuntime>),
     RuntimeStatus(Option<Box<ClusterRuntimeStatus>>, u64),
     RuntimeGone,
-    Rollout(Box<RuntimeRollout>),
+    Rollout(Arc<RuntimeRollout>),
     RolloutGone(Id),
     OfRollout(Id, u64, OfRollout),
-    Application(Box<Application>, Box<Ghost>),
+    Application(Arc<Application>, Arc<Ghost>),
     ApplicationGone(String),
     Plan(Digest, Timestamp, Arc<StoredPlan>),
     PlanUnreadable(Digest),
@@ -61,7 +61,7 @@ pub(crate) enum Change {
     Resolution(Box<Resolution>),
     Job(Box<JobSeen>),
     JobGone(String),
-    Assessment(String, Box<Assessment>),
+    Assessment(String, Arc<Assessment>),
     /// What a validation Job reports.
     Report(String, Box<Report>),
     Trouble(Option<String>),
@@ -111,16 +111,16 @@ impl Store {
     /// The rollout of this number.
     pub(crate) fn rollout(&self, id: Id) -> Option<&RuntimeRollout> {
         match *self.places.get(id)? {
-            Place::Own(place) => self.world.rollouts.get(place),
-            Place::Other(place) => self.others.get(place),
+            Place::Own(place) => self.world.rollouts.get(place).map(AsRef::as_ref),
+            Place::Other(place) => self.others.get(place).map(AsRef::as_ref),
             Place::Gone => None,
         }
     }
 
     fn rollout_mut(&mut self, id: Id) -> Option<&mut RuntimeRollout> {
         match *self.places.get(id)? {
-            Place::Own(place) => self.world.rollouts.get_mut(place),
-            Place::Other(place) => self.others.get_mut(place),
+            Place::Own(place) => self.world.rollouts.get_mut(place).map(Arc::make_mut),
+            Place::Other(place) => self.others.get_mut(place).map(Arc::make_mut),
             Place::Gone => None,
         }
     }
@@ -147,7 +147,7 @@ impl Store {
     /// The Application of this name, with its ghost.
     pub(crate) fn application(&self, name: &str) -> Option<(&Application, &Ghost)> {
         let place = self.world.applications.iter().position(|application| application.name() == name)?;
-        Some((&self.world.applications[place], &self.ghosts[place]))
+        Some((self.world.applications[place].as_ref(), self.ghosts[place].as_ref()))
     }
 
     /// Applies one change.
@@ -212,7 +212,7 @@ impl Store {
             }
             Change::JobGone(name) => world.jobs.retain(|job| job.name != *name),
             Change::Assessment(key, assessment) => {
-                world.assessments.insert(key.clone(), (**assessment).clone());
+                world.assessments.insert(key.clone(), Arc::clone(assessment));
             }
             Change::Report(job, report) => {
                 world.facts.validation.reports.insert(job.clone(), (**report).clone());
@@ -244,14 +244,14 @@ impl Store {
         self.world.runtime = runtime.clone();
     }
 
-    fn create(&mut self, rollout: &RuntimeRollout) {
+    fn create(&mut self, rollout: &Arc<RuntimeRollout>) {
         self.world.rollout_names.extend(rollout.metadata.name.clone());
         if rollout.spec.runtime.uid == self.world.uid() {
             self.places.push(Place::Own(self.world.rollouts.len()));
-            self.world.rollouts.push(rollout.clone());
+            self.world.rollouts.push(Arc::clone(rollout));
         } else {
             self.places.push(Place::Other(self.others.len()));
-            self.others.push(rollout.clone());
+            self.others.push(Arc::clone(rollout));
         }
     }
 
@@ -279,15 +279,15 @@ impl Store {
         }
     }
 
-    fn write(&mut self, application: &Application, ghost: &Ghost) {
+    fn write(&mut self, application: &Arc<Application>, ghost: &Arc<Ghost>) {
         let place = self.world.applications.iter().position(|one| one.metadata.name == application.metadata.name);
         let all = Arc::make_mut(&mut self.world.applications);
         if let Some(place) = place {
-            all[place].clone_from(application);
-            self.ghosts[place] = ghost.clone();
+            all[place] = Arc::clone(application);
+            self.ghosts[place] = Arc::clone(ghost);
         } else {
-            all.push(application.clone());
-            self.ghosts.push(ghost.clone());
+            all.push(Arc::clone(application));
+            self.ghosts.push(Arc::clone(ghost));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Writes for the runtime as the hands carry them out: new rollouts, and what is done between, around and after them.
 
+use std::sync::Arc;
+
 use aicr_crds::{
     RuntimeRollout,
     application::{Application, AutomatedSync, Desired},
@@ -24,16 +26,15 @@ impl Cluster {
             Write::CreateRollout(rollout) => self.create_rollout(view, rollout),
             Write::RunAssessment(plan) => self.run_job(plan),
             Write::StoreAssessment { job, input } => {
-                let assessment = self.family.assessment();
                 self.say(|| "stores an assessment");
-                self.commit(Change::Assessment(input.clone(), Box::new(assessment)));
+                self.commit(Change::Assessment(input.clone(), Arc::clone(&self.family.assessment)));
                 self.commit(Change::JobGone(job.clone()));
             }
             Write::AddFinalizer => self.finalizers(view, Some(vec![finalizer::CLEANUP.to_owned()])),
             Write::Release { .. } => self.release(view),
             Write::RebuildPlan(stored) | Write::StorePlan(stored) => {
                 self.say(|| format!("stores plan {}", stored.plan.digest()));
-                self.commit(Change::Plan(stored.plan.digest(), self.now, std::sync::Arc::new((**stored).clone())));
+                self.commit(Change::Plan(stored.plan.digest(), self.now, Arc::new((**stored).clone())));
             }
             Write::DeletePlan(name) => {
                 let found =
@@ -142,7 +143,7 @@ impl Cluster {
         rollout.metadata.creation_timestamp = Some(Time(whole(self.now)));
         rollout.metadata.resource_version = Some(version.to_string());
         let note = report::created_event(&view.world.runtime, &rollout);
-        self.commit(Change::Rollout(Box::new(rollout)));
+        self.commit(Change::Rollout(Arc::new(rollout)));
         self.announce(&note);
     }
 

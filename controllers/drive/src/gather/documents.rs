@@ -79,12 +79,12 @@ pub(super) fn records(documents: &[Arc<Document>]) -> Vec<RunRecord> {
 }
 
 /// Stored assessments that can be read, by input label.
-pub(super) fn assessments(documents: &[Arc<Document>]) -> BTreeMap<String, Assessment> {
+pub(super) fn assessments(documents: &[Arc<Document>]) -> BTreeMap<String, Arc<Assessment>> {
     let read = documents.iter().filter_map(|document| {
         let Content::Assessment(report) = &document.content else { return None };
         let input = document.metadata.labels.as_ref()?.get(label::INPUT)?;
         match report.as_ref() {
-            Ok(assessment) => Some((input.clone(), assessment.clone())),
+            Ok(assessment) => Some((input.clone(), Arc::new(assessment.clone()))),
             Err(why) => {
                 tracing::warn!(config_map = name(&document.metadata), why, "an assessment cannot be read");
                 None

@@ -13,9 +13,9 @@ use std::{collections::BTreeSet, future::Future, sync::Arc};
 use aicr_crds::{ClusterRuntime, RuntimeRollout, application::Application};
 use aicr_decide::{
     facts::{Facts, Refusals},
-    resolve::{Credentials, JobSeen, MirrorSeen, RunRecord, Seen},
+    resolve::{Credentials, Installation, JobSeen, MirrorSeen, RunRecord, Seen},
     rollout::Position,
-    seen::{Resolution, ResolutionState, RolloutSeen, RuntimeSeen, TargetSeen, World, outcome},
+    seen::{Resolution, ResolutionState, RolloutSeen, RuntimeSeen, Settings, TargetSeen, World, age_key, outcome},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
@@ -44,6 +44,8 @@ use crate::{
 pub(crate) struct Gatherer {
     pub(crate) watches: Arc<Watches>,
     settings: Arc<DriveSettings>,
+    decide: Arc<Settings>,
+    install: Arc<Installation>,
     lookups: Lookups,
     runs: Runs,
     rights: Rights,
@@ -63,6 +65,8 @@ impl Gatherer {
             rights: Rights::new(client, &settings),
             credentials: CredentialsReader::new(client, &settings, held),
             counted: Counted::default(),
+            decide: Arc::new(settings.decide.clone()),
+            install: Arc::new(settings.install.clone()),
             settings,
             refusals: Refusals::default(),
         }
@@ -75,23 +79,23 @@ impl Gatherer {
     }
 
     /// Rollouts that can be read; and names, with why, of those that cannot.
-    fn rollouts(&self) -> (Vec<RuntimeRollout>, Vec<(String, String)>) {
+    fn rollouts(&self) -> (Vec<Arc<RuntimeRollout>>, Vec<(String, String)>) {
         let (mut read, mut unreadable) = (Vec::new(), Vec::new());
         for guard in self.watches.rollouts.all() {
             match &guard.0 {
-                Ok(rollout) => read.push(rollout.clone()),
+                Ok(rollout) => read.push(Arc::new(rollout.clone())),
                 Err(invalid) => {
                     let name = invalid.metadata.name.clone().unwrap_or_default();
                     unreadable.push((name.clone(), format!("rollout {name}: {}", invalid.error)));
                 }
             }
         }
-        read.sort_by_key(aicr_decide::seen::age_key);
+        read.sort_by(|one, other| age_key(one).cmp(&age_key(other)));
         (read, unreadable)
     }
 
     /// Every rollout that can be read, of any runtime, oldest first.
-    pub(crate) fn all_rollouts(&self) -> Vec<RuntimeRollout> {
+    pub(crate) fn all_rollouts(&self) -> Vec<Arc<RuntimeRollout>> {
         self.rollouts().0
     }
 
@@ -112,8 +116,8 @@ impl Gatherer {
         unreadable.extend(unreadable_plans);
         let rights = if self.watches.has_engine() { self.rights.look().await } else { MayWrite::Yes };
         let mut world = World {
-            settings: self.settings.decide.clone(),
-            install: self.settings.install.clone(),
+            settings: Arc::clone(&self.decide),
+            install: Arc::clone(&self.install),
             engine: engine::state(&self.watches, rights, Timestamp::now()),
             runtime,
             resolution,
@@ -130,9 +134,8 @@ impl Gatherer {
         Ok(world)
     }
 
-    fn stored_applications(&self) -> Vec<Application> {
-        let mut all: Vec<Application> =
-            self.watches.applications.all().iter().map(|application| Application::clone(application)).collect();
+    fn stored_applications(&self) -> Vec<Arc<Application>> {
+        let mut all = self.watches.applications.all();
         all.sort_by(|one, other| one.name().cmp(other.name()));
         all
     }
@@ -145,7 +148,7 @@ impl Gatherer {
         let there: BTreeSet<String> = world.applications.iter().map(|one| one.name().to_owned()).collect();
         for name in wanted(world).difference(&there) {
             let looked_up = self.lookups.get(name).await?;
-            Arc::make_mut(&mut world.applications).extend(looked_up);
+            Arc::make_mut(&mut world.applications).extend(looked_up.map(Arc::new));
         }
         Ok(())
     }
@@ -171,7 +174,7 @@ impl Gatherer {
     /// What is seen around a rollout whose runtime is gone.
     pub(crate) fn without_runtime(&self) -> RolloutSeen {
         RolloutSeen {
-            settings: self.settings.decide.clone(),
+            settings: Arc::clone(&self.decide),
             runtime: RuntimeSeen::Gone,
             engine: engine::state(&self.watches, MayWrite::Yes, Timestamp::now()),
             resolution: ResolutionState::Unknown,

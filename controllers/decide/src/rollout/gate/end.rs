@@ -98,9 +98,14 @@ fn superseder(position: &Position<'_>, seen: &RolloutSeen, facts: &RuntimeFacts,
     if let Some((_, older)) = seen
         .unfinished
         .iter()
-        .find(|(at, other)| created.is_some_and(|created| (*at, other.as_str()) < (created, name.as_str())))
+        .find(|(at, other)| created.is_some_and(|created| (*at, other.as_str()) < (created, name)))
     {
         return Some(Superseder::Older(older.clone()));
+    }
+    let moved = facts.target.is_some() && facts.target != position.rollout.spec.target_plan_digest;
+    let moved = moved && position.rollout.spec.kind == RolloutKind::Change;
+    if !moved && facts.new_token.is_none() {
+        return None;
     }
     let answer = below("superseded", position, seen, now);
     if let Some(token) = &facts.new_token
@@ -108,9 +113,7 @@ fn superseder(position: &Position<'_>, seen: &RolloutSeen, facts: &RuntimeFacts,
     {
         return Some(Superseder::Retry(token.clone()));
     }
-    let moved = facts.target.is_some() && facts.target != position.rollout.spec.target_plan_digest;
-    let change = position.rollout.spec.kind == RolloutKind::Change;
-    (change && moved && (!position.is_begun_at_all() || is_stalled(&answer))).then_some(Superseder::Target)
+    (moved && (!position.is_begun_at_all() || is_stalled(&answer))).then_some(Superseder::Target)
 }
 
 /// Whether a rollout is stalled: only a person, or undoing a change, helps.

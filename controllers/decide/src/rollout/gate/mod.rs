@@ -94,7 +94,6 @@ fn marked(position: &Position<'_>) -> Option<ObjectRef> {
     let mark = aicr_crds::keys::annotation::DELETE_ROLLOUT;
     let marked = position
         .applications()
-        .iter()
         .find(|application| application.annotation(mark) == Some(position.name()) && !application.is_deleting());
     marked.map(ObjectRef::of)
 }

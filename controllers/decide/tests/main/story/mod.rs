@@ -104,22 +104,28 @@ impl Story {
     pub(crate) fn world(&self) -> World {
         let uid = self.runtime.metadata.uid.clone().unwrap();
         World {
-            settings: Settings { engine: engine(), validation_installed: self.validation_installed },
-            install: install(),
+            settings: Arc::new(Settings { engine: engine(), validation_installed: self.validation_installed }),
+            install: Arc::new(install()),
             runtime: self.runtime.clone(),
             engine: self.engine,
             resolution: self.resolution.clone(),
             plans: self.plans.iter().map(|(digest, (at, plan))| (*digest, (*at, Arc::new(plan.clone())))).collect(),
             unreadable: self.unreadable.clone(),
-            rollouts: self.rollouts.iter().filter(|rollout| rollout.spec.runtime.uid == uid).cloned().collect(),
+            rollouts: self
+                .rollouts
+                .iter()
+                .filter(|rollout| rollout.spec.runtime.uid == uid)
+                .cloned()
+                .map(Arc::new)
+                .collect(),
             rollout_names: self
                 .rollouts
                 .iter()
                 .filter_map(|rollout| rollout.metadata.name.clone())
                 .collect::<BTreeSet<_>>(),
-            applications: Arc::new(self.applications.keys().map(|name| self.application(name)).collect()),
+            applications: Arc::new(self.applications.keys().map(|name| Arc::new(self.application(name))).collect()),
             jobs: self.jobs.clone(),
-            assessments: self.assessments.clone(),
+            assessments: self.assessments.iter().map(|(key, one)| (key.clone(), Arc::new(one.clone()))).collect(),
             facts: self.facts.clone(),
         }
     }

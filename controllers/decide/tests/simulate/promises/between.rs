@@ -87,9 +87,9 @@ fn name(rollout: &RuntimeRollout) -> Option<&str> {
 
 /// Rollouts that did not succeed and are newer than the newest that did.
 fn movers(world: &World) -> impl Iterator<Item = &RuntimeRollout> {
-    let success =
-        world.rollouts.iter().filter(|rollout| outcome(rollout) == Some(Outcome::Succeeded)).map(age_key).max();
-    world.rollouts.iter().filter(move |rollout| {
+    let ended_well = |rollout: &&RuntimeRollout| outcome(rollout) == Some(Outcome::Succeeded);
+    let success = world.rollouts.iter().map(AsRef::as_ref).filter(ended_well).map(age_key).max();
+    world.rollouts.iter().map(AsRef::as_ref).filter(move |rollout| {
         outcome(rollout).is_some_and(|outcome| outcome != Outcome::Succeeded)
             && success.as_ref().is_none_or(|success| age_key(rollout) > *success)
     })
@@ -131,11 +131,11 @@ fn released(world: &World, deleting: Option<DeletionPolicy>) -> Option<Broken> {
     let unfinished = world.rollouts.iter().any(|rollout| outcome(rollout).is_none());
     let fine = match deleting {
         None => false,
-        Some(DeletionPolicy::Orphan) => !unfinished && !ours.any(left),
+        Some(DeletionPolicy::Orphan) => !unfinished && !ours.any(|application| left(application)),
         Some(DeletionPolicy::Delete) => {
             let removes = world.rollouts.iter().filter(|rollout| rollout.spec.kind == RolloutKind::Remove);
             let last = removes.max_by_key(|rollout| age_key(rollout));
-            !unfinished && ours.next().is_none() && last.and_then(outcome) == Some(Outcome::Succeeded)
+            !unfinished && ours.next().is_none() && last.and_then(|last| outcome(last)) == Some(Outcome::Succeeded)
         }
     };
     must(fine, 3, || format!("the runtime is let go before its policy has run ({deleting:?})"))
@@ -157,8 +157,11 @@ fn adopted(world: &World, plan: &Plan) -> Option<Broken> {
         .applications
         .iter()
         .filter(|application| named.is_some() && application.annotation(annotation::RUNTIME_UID) == named);
-    must(named.is_some(), 3, || "a plan is stored for an adoption that nobody asked for".to_owned())
-        .or_else(|| must(theirs.all(same), 3, || "the plan to adopt is not what the Applications are".to_owned()))
+    must(named.is_some(), 3, || "a plan is stored for an adoption that nobody asked for".to_owned()).or_else(|| {
+        must(theirs.all(|application| same(application)), 3, || {
+            "the plan to adopt is not what the Applications are".to_owned()
+        })
+    })
 }
 
 fn withdrawn(world: &World, on: &ObjectRef) -> Option<Broken> {
@@ -186,8 +189,8 @@ fn kept(world: &World, config_map: &str) -> Option<Broken> {
 
 fn forgotten(world: &World, on: &ObjectRef) -> Option<Broken> {
     let rollout = world.rollouts.iter().find(|rollout| name(rollout) == Some(&on.name))?;
-    let success =
-        world.rollouts.iter().filter(|rollout| outcome(rollout) == Some(Outcome::Succeeded)).map(age_key).max();
+    let ended_well = |rollout: &&RuntimeRollout| outcome(rollout) == Some(Outcome::Succeeded);
+    let success = world.rollouts.iter().map(AsRef::as_ref).filter(ended_well).map(age_key).max();
     let old = outcome(rollout).is_some() && success.is_some_and(|success| age_key(rollout) < success);
     must(old, 3, || format!("rollout {} is forgotten, which says what is there", on.name))
 }

@@ -58,7 +58,7 @@ fn allowed(world: &World, kind: RolloutKind) -> Option<&'static str> {
     [
         (deleting != (kind == RolloutKind::Remove), "the runtime is being deleted, or is not"),
         (!world.unreadable.is_empty(), "a plan is unreadable"),
-        (world.rollouts.iter().any(newer), "a rollout is a newer operator's"),
+        (world.rollouts.iter().any(|rollout| newer(rollout)), "a rollout is a newer operator's"),
         (spec.paused, "the runtime is paused"),
         (spec.suspend_engine, "the engine is suspended"),
         (world.engine.reason().is_some(), "Argo CD cannot be driven"),

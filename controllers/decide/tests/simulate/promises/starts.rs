@@ -108,7 +108,7 @@ pub(super) fn held(context: &Context<'_>) -> Option<&'static str> {
     let resolution_stalls = matches!(world.resolution.state, ResolutionState::Stalled { .. });
     [
         (!world.unreadable.is_empty(), "a plan is unreadable"),
-        (world.rollouts.iter().any(newer), "a rollout is a newer operator's"),
+        (world.rollouts.iter().any(|rollout| newer(rollout)), "a rollout is a newer operator's"),
         (spec.suspend_engine, "the engine is suspended"),
         (spec.paused, "the runtime is paused"),
         (world.engine.reason().is_some(), "Argo CD cannot be driven"),
@@ -134,7 +134,8 @@ pub(super) fn resume_refused(world: &World) -> bool {
             && is_ours(application, world.uid())
             && world.facts.refusals.automation.contains_key(application.name())
     };
-    (suspended || world.runtime.spec.suspend_engine) && world.applications.iter().any(refused)
+    (suspended || world.runtime.spec.suspend_engine)
+        && world.applications.iter().any(|application| refused(application))
 }
 
 /// By owner, or by label where no owner is named.
