@@ -86,11 +86,14 @@ pub(super) fn live(story: &mut Story, rest: &str) {
     }
 }
 
-/// `job validation succeeds [EVIDENCE]`, `job snapshot succeeds`, `job validation exits 8 CHECK`, `job snapshot waits WHY`.
+/// `job validation succeeds [EVIDENCE]`, `job snapshot succeeds`, `job validation exits 8 CHECK`, `job snapshot waits WHY`, `job assessment deleted`.
 pub(super) fn job(story: &mut Story, rest: &str) {
     let mut words = rest.splitn(3, ' ');
     let (stage, what, more) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap_or_default());
     let stage = Stage::parse(stage).unwrap();
+    if what == "deleted" {
+        return story.jobs.retain(|job| job.stage != stage);
+    }
     let now = story.now;
     let job = story.jobs.iter_mut().filter(|job| job.stage == stage).max_by_key(|job| job.attempt).unwrap();
     let name = job.name.clone();
@@ -113,6 +116,7 @@ pub(super) fn job(story: &mut Story, rest: &str) {
             }
             let (class, reason) = match exit {
                 2 => (Class::Never, Reason::AICRInvalidRequest),
+                3 => (Class::Never, Reason::AICRNotFound),
                 6 => (Class::Transient, Reason::AICRInternal),
                 _ => (Class::Bounded, Reason::AICRInternal),
             };
