@@ -5,6 +5,8 @@
 
 #[path = "whole/bad_input.rs"]
 mod bad_input;
+#[path = "whole/bad_spec.rs"]
+mod bad_spec;
 #[path = "whole/door/mod.rs"]
 mod door;
 #[path = "whole/engine/mod.rs"]
@@ -19,6 +21,8 @@ mod parcel;
 mod resolution;
 #[path = "whole/upgrades.rs"]
 mod upgrades;
+#[path = "whole/waiting_jobs.rs"]
+mod waiting_jobs;
 
 use std::process::ExitCode;
 
@@ -62,6 +66,16 @@ fn main() -> ExitCode {
                 a_stage_that_always_fails_has_three_runs_whatever_is_lost,
                 a_new_snapshot_gives_three_more_and_another_image_goes_on,
                 the_same_inputs_on_the_other_replica_are_the_same_plan;
+            waiting_jobs:
+                an_image_that_is_not_there_is_named_and_waited_for_by_the_same_job,
+                a_namespace_that_lets_no_pod_in_is_named_while_the_earlier_plan_stands,
+                credentials_that_are_gone_stall_and_their_return_is_enough,
+                a_namespace_that_the_project_lacks_is_named;
+            bad_spec:
+                a_criterion_that_disagrees_is_named,
+                an_override_that_leads_nowhere_is_named,
+                an_override_that_arrives_as_another_kind_is_named;
+            waiting_jobs: a_persons_own_jobs_were_left_alone_and_five_snapshots_are_kept;
             bad_input: validation_that_is_required_and_not_installed_stalls;
             first:
                 inputs_become_a_plan_and_a_rollout_that_waits,
@@ -105,6 +119,7 @@ fn main() -> ExitCode {
             engine_failure:
                 a_failed_step_is_retried_to_the_same_content,
                 a_spec_that_argo_cd_refuses_fails_after_its_grace;
+            bad_spec: what_was_written_as_text_arrives_as_text_in_the_chart;
             engine_stack: a_removed_release_leaves_its_definitions_and_can_come_again;
             parcel:
                 a_second_installation_is_refused,

@@ -53,6 +53,13 @@ impl Image {
         }
     }
 
+    /// The same image under another name, `repository:tag`.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
     /// Adds an entry at an absolute path.
     #[must_use]
     pub fn entry(mut self, path: &str, entry: Entry) -> Self {

@@ -254,7 +254,7 @@ fn another_leads(stage: &Stage) -> String {
     other
 }
 
-fn resnapshot(stage: &Stage, token: &str) {
+pub(crate) fn resnapshot(stage: &Stage, token: &str) {
     let token = format!("operator.aicr.run/resnapshot={token}");
     stage.kubectl(&["annotate", "clusterruntime", "cluster", &token, "--overwrite"]);
 }
@@ -264,11 +264,11 @@ fn status(stage: &Stage) -> Value {
 }
 
 /// The newest snapshot, by the name of its ConfigMap.
-fn snapshot(stage: &Stage) -> String {
+pub(crate) fn snapshot(stage: &Stage) -> String {
     status(stage)["discovery"]["snapshot"]["configMap"].as_str().unwrap_or_default().to_owned()
 }
 
-fn candidate(stage: &Stage) -> String {
+pub(crate) fn candidate(stage: &Stage) -> String {
     status(stage)["candidatePlanDigest"].as_str().unwrap_or_default().to_owned()
 }
 
