@@ -258,7 +258,7 @@ fn another_cluster_is_a_blocked_transition(#[case] key: &str, #[case] value: &st
     // Suspended, nothing is forced back; the transition is looked at as it stands.
     story.runtime.spec.suspend_engine = false;
     let mut world = story.world();
-    for application in Arc::make_mut(&mut world.applications).iter_mut() {
+    for application in Arc::make_mut(&mut world.applications).iter_mut().map(Arc::make_mut) {
         application.automated = aicr_crds::application::AutomatedSync::Enabled;
         if key == "server" {
             application.destination.server = value.into();

@@ -86,7 +86,7 @@ fn created(cluster: &Cluster, now: Timestamp) -> (RuntimeRollout, f64) {
         Verdict::Do(Write::CreateRollout(created), _) => {
             (*created, micros(|| drop(black_box(runtime::next(world, now)))))
         }
-        other => panic!("no rollout is made: {other:?}"),
+        other @ (Verdict::Do(..) | Verdict::Wait(..)) => panic!("no rollout is made: {other:?}"),
     }
 }
 
