@@ -210,6 +210,18 @@ fn whole(_: &Parts) -> Result<(), XtaskError> {
     floor_tests("whole")
 }
 
+/// Rollouts without end, or nearly; on no list of stages, since a soak takes hours.
+pub(crate) fn soak(rollouts: u64, idle: u64) -> Result<(), XtaskError> {
+    preflight::no_lab()?;
+    setup::parts()?;
+    binaries::build()?;
+    let (rollouts, idle) = (rollouts.to_string(), idle.to_string());
+    let words = ["test", "--workspace", "--test", "soak", "--", "--rollouts", &rollouts, "--idle", &idle];
+    let mut cargo = binaries::cargo(&words);
+    cargo.env("AICR_BIN_DIR", binaries::folder());
+    command::shown(&mut cargo).map_err(XtaskError::command("the soak"))
+}
+
 /// One lab at a time, so one test at a time.
 fn floor_tests(binary: &str) -> Result<(), XtaskError> {
     let mut cargo = binaries::cargo(&["test", "--workspace", "--test", binary, "--", "--test-threads=1"]);
