@@ -294,6 +294,7 @@ impl Args {
             },
             jobs: self.jobs(),
             tokens: self.tokens(),
+            watch_seconds: aicr_drive::WATCH_SECONDS,
             instance: variable("HOSTNAME").unwrap_or_else(|| "aicr-operator".to_owned()),
         }
     }

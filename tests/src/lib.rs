@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod caller;
+pub mod engine;
 pub mod floor;
 pub mod people;
 pub mod samples;

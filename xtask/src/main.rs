@@ -50,6 +50,15 @@ enum Command {
     },
     /// Play random histories of the decision loop, and hold the nine promises against each event.
     Simulate(simulate::Simulate),
+    /// Rollouts one after the other against an engine that answers at once: what the operator takes, and whether it grows.
+    Soak {
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        rollouts: u64,
+        /// For how many seconds it is then watched at rest, twice.
+        #[arg(long, default_value_t = 600)]
+        idle: u64,
+    },
     /// From nothing to a rollout on real parts.
     Demo {
         /// Approve as the sample approver and follow the rollout to its end.
@@ -99,6 +108,7 @@ fn run(command: &Command) -> Result<(), XtaskError> {
         Command::Down => Ok(aicr_lab::down()?),
         Command::Test { floor } => test::run(*floor),
         Command::Simulate(simulate) => simulate::run(simulate),
+        Command::Soak { rollouts, idle } => test::soak(*rollouts, *idle),
         Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
         Command::Images => images(&Lab::attach()?),
         Command::CompareReal { folder } => compare::run(folder),

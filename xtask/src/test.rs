@@ -38,7 +38,7 @@ struct Stage {
 const BUILD: &str = "binaries and tests";
 
 /// The list, cheapest first. To add a stage, add a row.
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage { name: "fmt", floor: Floor::Unit, run: fmt },
     Stage { name: "clippy", floor: Floor::Unit, run: clippy },
     Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
@@ -50,6 +50,7 @@ const STAGES: [Stage; 12] = [
     Stage { name: "registry tokens", floor: Floor::Unit, run: tokens },
     Stage { name: "simulation", floor: Floor::Unit, run: simulation },
     Stage { name: "API floor", floor: Floor::Api, run: api },
+    Stage { name: "engine floor", floor: Floor::Api, run: engine },
     Stage { name: "whole floor", floor: Floor::Whole, run: whole },
 ];
 
@@ -200,8 +201,25 @@ fn api(_: &Parts) -> Result<(), XtaskError> {
     floor_tests("api")
 }
 
+/// The drive loop in the test's own process, against an Argo CD that the test plays.
+fn engine(_: &Parts) -> Result<(), XtaskError> {
+    floor_tests("engine")
+}
+
 fn whole(_: &Parts) -> Result<(), XtaskError> {
     floor_tests("whole")
+}
+
+/// Rollouts without end, or nearly; on no list of stages, since a soak takes hours.
+pub(crate) fn soak(rollouts: u64, idle: u64) -> Result<(), XtaskError> {
+    preflight::no_lab()?;
+    setup::parts()?;
+    binaries::build()?;
+    let (rollouts, idle) = (rollouts.to_string(), idle.to_string());
+    let words = ["test", "--workspace", "--test", "soak", "--", "--rollouts", &rollouts, "--idle", &idle];
+    let mut cargo = binaries::cargo(&words);
+    cargo.env("AICR_BIN_DIR", binaries::folder());
+    command::shown(&mut cargo).map_err(XtaskError::command("the soak"))
 }
 
 /// One lab at a time, so one test at a time.
@@ -230,7 +248,7 @@ mod tests {
         for floor in [Floor::Api, Floor::Whole] {
             let wanted: Vec<_> =
                 STAGES.iter().filter(|stage| is_wanted(stage, floor)).map(|stage| stage.name).collect();
-            assert_eq!(wanted.len(), 2);
+            assert!(wanted.len() >= 2, "{floor:?} has {wanted:?}");
             assert_eq!(wanted[0], BUILD);
         }
     }

@@ -1,5 +1,6 @@
 //! The loop: wait for an event or a time, then reconcile inputs, runtime and rollouts, one after the other.
 
+mod begun;
 mod hands;
 mod patience;
 
@@ -19,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
 pub(crate) use self::hands::{Hands, Look};
-use self::patience::Patience;
+use self::{begun::Begun, patience::Patience};
 use crate::{
     credentials::{Held, Keeper},
     error::{DriveError, chain},
@@ -147,6 +148,7 @@ impl Driving {
             jobs: Vec::new(),
             patience: Patience::default(),
             upkeep: Upkeep::default(),
+            begun: Begun::default(),
             started: Timestamp::now(),
         };
         let keeping = async {
@@ -171,6 +173,7 @@ struct Control {
     jobs: Vec<JobSeen>,
     patience: Patience,
     upkeep: Upkeep,
+    begun: Begun,
     started: Timestamp,
 }
 
@@ -304,6 +307,7 @@ impl Control {
 
     /// Every rollout of the runtime that is unfinished or not yet told of, each in the world as it is then.
     async fn rollouts(&mut self, world: &World, next: &mut Earliest) {
+        self.begun.tell(&self.hands, world, Timestamp::now()).await;
         match world.unfinished() {
             Some(rollout) => rollout::measure(Some(rollout), &world.around(rollout)),
             None => metrics().progress(None),

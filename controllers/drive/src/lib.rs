@@ -30,5 +30,5 @@ pub use controller::{Drive, Driving, Readiness, Watching};
 pub use credentials::{Mint, NoToken, Token, TokenError, TokenSettings};
 pub use error::DriveError;
 pub use requests::client;
-pub use settings::DriveSettings;
+pub use settings::{DriveSettings, WATCH_SECONDS};
 pub use watch::Rollouts;

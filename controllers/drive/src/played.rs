@@ -55,6 +55,7 @@ pub(crate) fn settings() -> DriveSettings {
             ..JobSettings::default()
         },
         tokens: None,
+        watch_seconds: crate::settings::WATCH_SECONDS,
         instance: "pod".to_owned(),
     }
 }

@@ -70,8 +70,6 @@ async fn write_one(hands: &mut Hands, world: &World, write: &Write, made: &mut S
             let name = rollout.metadata.name.as_deref().unwrap_or_default();
             let written = hands.write.create_rollout(rollout).await?;
             tracing::info!(rollout = name, steps = rollout.spec.steps.len(), "a rollout is created");
-            let note = report::created_event(&world.runtime, rollout);
-            hands.write.announce(&About::Runtime(&world.runtime), &note).await;
             Ok(Look::after(&written))
         }
         Write::RunAssessment(plan) => resolver::run(hands, plan).await,

@@ -5,6 +5,9 @@ use aicr_mirror::SourcesConfig;
 
 use crate::{credentials::TokenSettings, jobs::JobSettings};
 
+/// Seconds for which a watch is asked for: it is noticed within five minutes that one is dead.
+pub const WATCH_SECONDS: u32 = 290;
+
 /// Everything that flags decide, for as long as the process lives.
 #[derive(Clone, Debug)]
 pub struct DriveSettings {
@@ -22,6 +25,9 @@ pub struct DriveSettings {
     pub jobs: JobSettings,
     /// How the registry's tokens are fetched and kept; `None` where the administrator supplies the Secrets.
     pub tokens: Option<TokenSettings>,
+    /// Seconds for which one watch is asked for, 1 to 294; usually [`WATCH_SECONDS`]. One that says nothing for five more
+    /// counts as dead, and is begun again (B91).
+    pub watch_seconds: u32,
     /// Who writes, as Events name it: the pod; cut at 128 characters.
     pub instance: String,
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::addresses::{API_PORT, NODE_ADDRESS};
 use crate::command;
-use crate::components::{control_plane, registry};
+use crate::components::{argocd, control_plane, registry};
 use crate::error::LabError;
 use crate::kubeconfig;
 use crate::lab::Lab;
@@ -121,6 +121,14 @@ impl Lab {
         let pki = Pki::of(&self.layout);
         let identity = pki.client(&format!("user-{user}"), user, groups)?;
         kubeconfig::write(path, server, &pki, &identity)
+    }
+
+    /// Argo CD's kinds and its namespace, for a lab without Argo CD.
+    ///
+    /// # Errors
+    /// When they are refused.
+    pub fn argocd_kinds(&self) -> Result<(), LabError> {
+        argocd::kinds(self)
     }
 
     /// A docker configuration (`.dockerconfigjson`) with the registry's credentials.

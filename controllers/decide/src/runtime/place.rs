@@ -79,6 +79,11 @@ impl Places {
         }
     }
 
+    /// Whether there is a rollout of this name.
+    pub(crate) fn knows(&self, rollout: &str) -> bool {
+        self.known.contains(rollout)
+    }
+
     /// The target of the rollout that its `rollout` annotation names where that one did not succeed and is newer than the
     /// active plan's, else the active plan; never backwards.
     pub(crate) fn place(&self, application: &Application) -> Place {

@@ -31,7 +31,7 @@ fn forced_back(world: &World, places: &Places, application: &Application) -> Opt
         return None;
     }
     let Place::At { plan, rollout } = places.place(application) else { return None };
-    let edited = is_edited(world, application, plan, &rollout)?;
+    let edited = is_edited(world, places, application, (plan, &rollout))?;
     let wanted = edited.then(|| desired(world, plan, application.name(), &rollout))??;
     Some(Write::Repair {
         on: ObjectRef::of(application),
@@ -40,9 +40,15 @@ fn forced_back(world: &World, places: &Places, application: &Application) -> Opt
     })
 }
 
-/// Spec or ownership annotations are not as written; a `plan-digest` that has yet to follow is no edit. `None` where the
-/// plan cannot be read or lacks the release.
-fn is_edited(world: &World, application: &Application, plan: Digest, rollout: &str) -> Option<bool> {
+/// Spec or ownership annotations are not as written; a `plan-digest` that has yet to follow is no edit, nor is the name of
+/// a rollout that is gone: retention takes those that wrote what has not changed since. `None` where the plan cannot be
+/// read or lacks the release.
+fn is_edited(
+    world: &World,
+    places: &Places,
+    application: &Application,
+    (plan, rollout): (Digest, &str),
+) -> Option<bool> {
     let (print, differing) = differing(world, application, plan, rollout)?;
     let spec = application.fingerprint != print
         || application.foreign_source
@@ -52,7 +58,9 @@ fn is_edited(world: &World, application: &Application, plan: Digest, rollout: &s
     let unlabelled = application.label(label::MANAGED_BY) != Some(label::MANAGED_BY_VALUE);
     // What follows a success is written by `follow`.
     let following = [annotation::PLAN_DIGEST, annotation::ORDER, annotation::CHART_VERSION, annotation::DEPENDS_ON];
-    Some(spec || unlabelled || differing.iter().any(|key| !following.contains(key)))
+    let gone = application.annotation(annotation::ROLLOUT).is_some_and(|named| !places.knows(named));
+    let follows = |key: &str| following.contains(&key) || (gone && key == annotation::ROLLOUT);
+    Some(spec || unlabelled || differing.iter().any(|key| !follows(key)))
 }
 
 /// Releases of the active plan without an Application, those aside that an unsuccessful rollout moved or removed.

@@ -93,3 +93,20 @@ fn an_adoption_takes_what_is_ours_already_into_its_inventory() {
     assert!(spec.inventory.iter().any(|item| item.application == "stray"));
     assert!(spec.steps.iter().all(|step| step.release != "stray"));
 }
+
+/// Twenty rollouts later retention takes the one that wrote what has not changed since. Its name on the Application was
+/// taken for a hand edit, forced back and warned of; it follows quietly. A name that is taken off is an edit.
+#[test]
+fn a_release_whose_rollout_retention_took_is_not_edited_by_hand() {
+    let (mut story, _) = played("given one: nfd=1 gpu-operator=1");
+    let next = |story: &Story| match runtime::next(&story.world(), story.now) {
+        runtime::Verdict::Do(write, _) => write,
+        runtime::Verdict::Wait(why, _) => panic!("{why:?}"),
+    };
+    let annotations = &mut story.applications.get_mut("nfd").unwrap()["metadata"]["annotations"];
+    annotations[annotation::ROLLOUT] = json!("rollout-0123456789abcdef-1");
+    assert!(matches!(next(&story), Write::Follow { on, .. } if on.name == "nfd"));
+    let annotations = &mut story.applications.get_mut("nfd").unwrap()["metadata"]["annotations"];
+    annotations.as_object_mut().unwrap().remove(annotation::ROLLOUT);
+    assert!(matches!(next(&story), Write::Repair { on, .. } if on.name == "nfd"));
+}

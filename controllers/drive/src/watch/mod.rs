@@ -116,27 +116,28 @@ impl Watches {
         let changes = Changes::new();
         let all = || Api::all(client.clone());
         let engine = &settings.decide.engine;
-        let (runtimes, runtimes_feed) = shelf("ClusterRuntime", all(), named(runtime::NAME), &changes);
-        let (rollouts, rollouts_feed) = shelf("RuntimeRollout", Api::all(client.clone()), config(), &changes);
+        let asked = |config: Config| config.timeout(settings.watch_seconds);
+        let (runtimes, runtimes_feed) = shelf("ClusterRuntime", all(), asked(named(runtime::NAME)), &changes);
+        let (rollouts, rollouts_feed) = shelf("RuntimeRollout", Api::all(client.clone()), asked(config()), &changes);
         let documents = Api::namespaced(client.clone(), &settings.namespace);
-        let roles = config().labels(&format!("{} in (plan,snapshot,assessment,runs)", label::ROLE));
+        let roles = asked(config()).labels(&format!("{} in (plan,snapshot,assessment,runs)", label::ROLE));
         let (documents, documents_feed) = shelf("ConfigMap", documents, roles, &changes);
-        let (nodes, nodes_feed) = shelf("Node", Api::all(client.clone()), config(), &changes);
+        let (nodes, nodes_feed) = shelf("Node", Api::all(client.clone()), asked(config()), &changes);
         let (crds, crds_feed) =
-            shelf("CustomResourceDefinition", Api::all(client.clone()), named(APPLICATION_CRD), &changes);
+            shelf("CustomResourceDefinition", Api::all(client.clone()), asked(named(APPLICATION_CRD)), &changes);
         let in_engine = Api::namespaced(client.clone(), &engine.namespace);
-        let (applications, applications_feed) = shelf("Application", in_engine, ours(), &changes);
+        let (applications, applications_feed) = shelf("Application", in_engine, asked(ours()), &changes);
         let in_engine = Api::namespaced(client.clone(), &engine.namespace);
-        let (projects, projects_feed) = shelf("AppProject", in_engine, named(&engine.project), &changes);
-        let (jobs, jobs_feeds) = in_each(client, &settings.job_namespaces(), "Job", &ours(), &changes);
-        let pods = config().labels("job-name");
+        let (projects, projects_feed) = shelf("AppProject", in_engine, asked(named(&engine.project)), &changes);
+        let (jobs, jobs_feeds) = in_each(client, &settings.job_namespaces(), "Job", &asked(ours()), &changes);
+        let pods = asked(config()).labels("job-name");
         let (pods, pods_feeds) = in_each(client, &settings.job_namespaces(), "Pod", &pods, &changes);
         let (repo_creds, repo_creds_feed) = settings
             .tokens
             .as_ref()
             .map(|tokens| {
                 let in_engine = Api::namespaced(client.clone(), &engine.namespace);
-                shelf("Secret", in_engine, named(&tokens.secret), &changes)
+                shelf("Secret", in_engine, asked(named(&tokens.secret)), &changes)
             })
             .unzip();
         let feeds = Feeds {

@@ -55,25 +55,30 @@ pub(crate) fn start(lab: &Lab) -> Result<(), LabError> {
     Ok(())
 }
 
-fn configure(lab: &Lab) -> Result<(), LabError> {
+/// Argo CD's kinds, once the API server serves them, and its namespace.
+pub(crate) fn kinds(lab: &Lab) -> Result<(), LabError> {
     let crds = lab.parts.built("argocd")?.files();
-    for folder in ["argocd/tls", "argocd/ssh", "argocd/gnupg", "argocd/plugins", "argocd/tmp"] {
-        files::make_dir(&lab.layout.path(folder))?;
-    }
-    files::write(&lab.layout.path("argocd/ssh/ssh_known_hosts"), "")?;
     for kind in ["application", "applicationset", "appproject"] {
         let file = crds.join(format!("{kind}-crd.yaml")).to_string_lossy().into_owned();
         // Server side: a client-side apply would not fit into its annotation.
         lab.kubectl_inside(&["apply", "--server-side", "--filename", &file])?;
     }
+    // `kubectl wait` fails on a kind that is too young to have conditions.
+    lab.runner.wait_for("kube-apiserver", "Argo CD's kinds", BOUND, || {
+        let args = ["get", "applications.argoproj.io,appprojects.argoproj.io", "--all-namespaces"];
+        lab.kubectl_inside(&args).map(drop).map_err(|error| error.to_string())
+    })?;
     lab.kubectl_inside(&["create", "namespace", "argocd"])?;
+    Ok(())
+}
+
+fn configure(lab: &Lab) -> Result<(), LabError> {
+    for folder in ["argocd/tls", "argocd/ssh", "argocd/gnupg", "argocd/plugins", "argocd/tmp"] {
+        files::make_dir(&lab.layout.path(folder))?;
+    }
+    files::write(&lab.layout.path("argocd/ssh/ssh_known_hosts"), "")?;
+    kinds(lab)?;
     lab.apply(OBJECTS)?;
-    lab.kubectl_inside(&[
-        "wait",
-        "--for=condition=Established",
-        "crd/applications.argoproj.io",
-        "crd/appprojects.argoproj.io",
-    ])?;
     let token = ["create", "token", CONTROLLER, "--namespace", "argocd", "--duration", "168h"];
     let token = lab.kubectl_inside(&token)?;
     let identity = lab.layout.path("argocd/serviceaccount");

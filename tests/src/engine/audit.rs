@@ -1,0 +1,84 @@
+//! What the API server says was asked of it: its audit log, line by line, from a mark on.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// The audit log.
+pub struct Audit {
+    path: PathBuf,
+}
+
+/// A place in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(u64);
+
+/// One write that the API server took.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// `create`, `update`, `patch`, `delete`.
+    pub verb: String,
+    /// Plural of the kind.
+    pub resource: String,
+    /// Name of the object.
+    pub name: String,
+    /// `status`, or empty.
+    pub subresource: String,
+    /// What was sent.
+    pub body: Value,
+    /// When it came in.
+    pub received: Timestamp,
+    /// When it was answered.
+    pub answered: Timestamp,
+}
+
+impl Audit {
+    /// The log in this file.
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Here and now.
+    pub fn mark(&self) -> Mark {
+        let length = std::fs::metadata(&self.path).map(|file| file.len());
+        Mark(length.unwrap_or_else(|error| panic!("{}: {error}", self.path.display())))
+    }
+
+    /// What this user wrote since the mark, and the API server took; reads are left out.
+    pub fn taken_since(&self, mark: Mark, user: &str) -> Vec<Line> {
+        let read = || -> std::io::Result<Vec<Line>> {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(mark.0))?;
+            let lines = BufReader::new(file).lines();
+            Ok(lines.map_while(Result::ok).filter_map(|line| taken(&line, user)).collect())
+        };
+        read().unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
+    }
+}
+
+fn taken(line: &str, user: &str) -> Option<Line> {
+    // Most lines are somebody else's: they are not parsed.
+    if !line.contains(user) {
+        return None;
+    }
+    let event: Value = serde_json::from_str(line).ok()?;
+    let verb = event["verb"].as_str()?;
+    let code = event["responseStatus"]["code"].as_u64()?;
+    let writes = matches!(verb, "create" | "update" | "patch" | "delete");
+    if event["user"]["username"] != user || event["stage"] != "ResponseComplete" || !writes || code >= 300 {
+        return None;
+    }
+    let text = |field: &str| event["objectRef"][field].as_str().unwrap_or_default().to_owned();
+    Some(Line {
+        verb: verb.to_owned(),
+        resource: text("resource"),
+        name: text("name"),
+        subresource: text("subresource"),
+        body: event["requestObject"].clone(),
+        received: event["requestReceivedTimestamp"].as_str()?.parse().ok()?,
+        answered: event["stageTimestamp"].as_str()?.parse().ok()?,
+    })
+}

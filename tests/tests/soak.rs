@@ -1,0 +1,196 @@
+//! Rollouts one after the other against an engine that answers at once, and what the operator takes: `cargo xtask soak`.
+#![allow(clippy::print_stdout, reason = "a report for people")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use aicr_crds::plan::Plan;
+use aicr_lab::product::Product;
+use aicr_tests::engine::crashes::Side;
+use aicr_tests::engine::figures::{percentile, slope};
+use aicr_tests::engine::plans::{self, Which};
+use aicr_tests::engine::process::{Process, Taken};
+use aicr_tests::engine::{ARGO_CD, BOUND, Engine, OPERATOR};
+
+/// Releases of the rollout on which steps are measured.
+const STEPS: usize = 18;
+/// Rollouts between two lines of the report.
+const LINE: usize = 50;
+/// KiB that memory may grow by in a thousand rollouts, over the second half of them.
+const GROWTH: f64 = 256.0;
+/// Applications of others.
+const FOREIGN: usize = 1000;
+
+fn main() -> ExitCode {
+    let (rollouts, idle) = (number("--rollouts", 200), number("--idle", 60));
+    let product = Product::from_env().unwrap_or_else(|error| panic!("{error:?}"));
+    let soak = Soak { engine: Engine::up(), product };
+    soak.steps();
+    // What the engine floor leaves out: see there.
+    soak.engine.crash_installs(Side::After);
+    soak.engine.crash_upgrades(Side::Before);
+    let grown = soak.rollouts(usize::try_from(rollouts).unwrap_or(usize::MAX));
+    soak.idle(Duration::from_secs(idle));
+    if grown > GROWTH {
+        println!("memory grows: {grown:.0} KiB in a thousand rollouts, {GROWTH:.0} allowed");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// The number after this word on the command line.
+fn number(word: &str, default: u64) -> u64 {
+    let given = std::env::args().skip_while(|given| given != word).nth(1);
+    given.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+struct Soak {
+    engine: Engine,
+    product: Product,
+}
+
+impl Soak {
+    fn operator(&self) -> Process {
+        let log = std::env::temp_dir().join("aicr-soak-operator.log");
+        Process::start(&self.product, &self.engine.kubeconfig, &log)
+    }
+
+    /// Time and requests of each step, in rollouts of many releases.
+    fn steps(&self) {
+        let engine = &self.engine;
+        engine.clear();
+        let all = [plans::row(STEPS, "1.0.0"), plans::row(STEPS, "1.1.0"), plans::row(STEPS, "1.2.0")];
+        engine.runtime(&all);
+        let operator = self.operator();
+        let (mut waits, mut seconds, mark) = (Vec::new(), Vec::new(), engine.audit.mark());
+        let mut requests = 0;
+        for plan in &all {
+            let before: u64 = operator.requests().values().sum();
+            engine.pin(plan.digest());
+            let begun = Instant::now();
+            engine.settle(plan, BOUND);
+            seconds.push(begun.elapsed().as_secs_f64());
+            requests += operator.requests().values().sum::<u64>() - before;
+        }
+        waits.extend(reactions(engine, mark));
+        let steps = STEPS * all.len();
+        println!(
+            "steps: {steps} in rollouts of {STEPS}; from Argo CD's last write to the operator's next: p50 {:.1} ms, \
+             p99 {:.1} ms; {:.1} requests a step; a rollout {:.2} s",
+            percentile(&waits, 0.5),
+            percentile(&waits, 0.99),
+            ratio(requests, steps),
+            percentile(&seconds, 0.5),
+        );
+    }
+
+    /// Rollouts to and fro; by how many KiB memory grew in a thousand of them.
+    fn rollouts(&self, count: usize) -> f64 {
+        let engine = &self.engine;
+        engine.clear();
+        let mut which = Which::A;
+        engine.runtime(&[which.plan(), which.other().plan()]);
+        let mut operator = self.operator();
+        engine.settle(&which.plan(), BOUND);
+        let (begun, mut readings) = (Instant::now(), Vec::new());
+        for done in 1..=count {
+            which = which.other();
+            engine.pin(which.digest());
+            engine.settle(&which.plan(), BOUND);
+            engine.player.take();
+            if done % LINE == 0 || done == count {
+                assert!(operator.is_alive(), "the operator has ended");
+                let taken = operator.taken();
+                readings.push((done, taken));
+                line(done, begun, &operator, taken);
+            }
+        }
+        let second = &readings[readings.len() / 2..];
+        let points: Vec<(f64, f64)> = second.iter().map(|(done, taken)| (float(*done), to_float(taken.rss))).collect();
+        let grown = slope(&points) * 1000.0;
+        println!("soak: {count} rollouts; memory grows {grown:.0} KiB in a thousand, over the second half");
+        grown
+    }
+
+    /// What the operator takes with nothing to do; and with 1,000 Applications of others and all the rollouts it keeps.
+    fn idle(&self, span: Duration) {
+        let engine = &self.engine;
+        engine.clear();
+        engine.runtime(&[Which::A.plan(), Which::B.plan()]);
+        {
+            let operator = self.operator();
+            engine.settle(&Which::A.plan(), BOUND);
+            rest("at rest, 6 Applications", &operator, span);
+        }
+        engine.foreign_applications(FOREIGN);
+        engine.old_rollouts(50);
+        let operator = self.operator();
+        engine.settle(&Which::A.plan(), BOUND);
+        rest("with 1,000 Applications of others and 50 old rollouts", &operator, span);
+    }
+}
+
+/// From each answer to Argo CD to the operator's next creation or apply of an Application, in milliseconds.
+fn reactions(engine: &Engine, mark: aicr_tests::engine::audit::Mark) -> Vec<f64> {
+    let is_application = |line: &&aicr_tests::engine::audit::Line| line.resource == "applications";
+    let ready = engine.audit.taken_since(mark, ARGO_CD);
+    let ready: Vec<_> = ready.iter().filter(is_application).map(|line| line.answered).collect();
+    let begun = engine.audit.taken_since(mark, OPERATOR);
+    let begun = begun.iter().filter(is_application).filter(|line| line.body["spec"]["source"].is_object());
+    let since =
+        |at: jiff::Timestamp| ready.iter().filter(|ready| **ready < at).max().map(|ready| at.duration_since(*ready));
+    begun
+        .filter_map(|line| since(line.received))
+        .map(|wait| wait.as_secs_f64() * 1000.0)
+        .filter(|wait| *wait < 1000.0)
+        .collect()
+}
+
+fn line(done: usize, begun: Instant, operator: &Process, taken: Taken) {
+    let (requests, seconds) = (operator.requests(), begun.elapsed().as_secs_f64());
+    let watches = requests.get("watch").copied().unwrap_or_default();
+    let all: u64 = requests.values().sum();
+    println!(
+        "{done:>6} rollouts, {:.2} a second; {} KiB, {} sockets, {watches} watches begun; {:.0} requests and {:.0} ms of \
+         processor a rollout",
+        float(done) / seconds,
+        taken.rss,
+        taken.sockets,
+        ratio(all, done),
+        taken.cpu.as_secs_f64() * 1000.0 / float(done),
+    );
+}
+
+/// What is taken over some time in which nothing happens.
+fn rest(what: &str, operator: &Process, span: Duration) {
+    let (before, asked) = (operator.taken(), operator.requests());
+    std::thread::sleep(span);
+    let (after, now) = (operator.taken(), operator.requests());
+    let more: Vec<String> = now
+        .iter()
+        .map(|(verb, count)| (verb, count - asked.get(verb).copied().unwrap_or_default()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(verb, count)| format!("{count} {verb}"))
+        .collect();
+    let share = (after.cpu.saturating_sub(before.cpu)).as_secs_f64() / span.as_secs_f64() * 100.0;
+    println!(
+        "{what}: {} KiB, {share:.2}% of a core, requests in {} s: {}",
+        after.rss,
+        span.as_secs(),
+        if more.is_empty() { "none".to_owned() } else { more.join(", ") }
+    );
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some thousands")]
+fn float(number: usize) -> f64 {
+    number as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some millions")]
+fn to_float(number: u64) -> f64 {
+    number as f64
+}
+
+fn ratio(number: u64, of: usize) -> f64 {
+    to_float(number) / float(of)
+}
