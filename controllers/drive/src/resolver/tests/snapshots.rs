@@ -19,6 +19,8 @@ async fn a_snapshot_is_read_back_before_its_job_goes() {
     let snapshot = discovery.snapshot.unwrap();
     assert_eq!((snapshot.config_map, snapshot.cause.as_str()), (map, "first resolution"));
     assert_eq!((discovery.accelerated_nodes, discovery.system_nodes), (2, 1));
+    let aicr = scene.resolution.aicr.unwrap();
+    assert_eq!((aicr.version.as_str(), aicr.image.as_str()), ("v1.1.2", "r/aicr"), "the one that ran");
 }
 
 /// B82: what is not read back keeps its Job; whoever looks next uses what is stored, and runs nothing again.
