@@ -11,6 +11,8 @@ use crate::resolution::{candidate, resnapshot, snapshot};
 
 /// Repository and tag of an AICR that comes late.
 const LATE: &str = "late:v1.0.0";
+/// Where the same image is from the beginning.
+const ELSEWHERE: &str = "elsewhere:v1.0.0";
 /// The docker config Secret, as the lab's values have it.
 const CREDENTIALS: &str = "aicr-registry";
 /// Whom people are told of a Job that waits.
@@ -22,7 +24,10 @@ const BY_HAND: [(&str, &str); 2] =
 /// B78. Finds validation required and a plan; leaves that plan again, an AICR of another name, and a person's own Jobs.
 pub(crate) fn an_image_that_is_not_there_is_named_and_waited_for_by_the_same_job(stage: &Stage) {
     by_hand(stage);
-    let (image, made) = (format!("10.245.0.1:5000/{LATE}"), jobs_made(stage, "aicr-snapshot-"));
+    let late = stage.product.stand_in("v1.0.0").unwrap().env("AICR_STORY", "late");
+    // The same image in another repository has the digest that it will have.
+    let image = stage.lab.push_image(&late.clone().named(ELSEWHERE)).unwrap().replace(ELSEWHERE, LATE);
+    let made = jobs_made(stage, "aicr-snapshot-");
     let causes = ["ErrImagePull: ", "ImagePullBackOff: "];
     again(stage, &[&format!("aicr.image={image}")]);
     let first = until_a_job(stage, "aicr-discovery", "snapshot", |job| image_of(job) == image);
@@ -34,7 +39,7 @@ pub(crate) fn an_image_that_is_not_there_is_named_and_waited_for_by_the_same_job
     assert!(said.contains(&image), "{said}");
     assert!(took <= TOLD_WITHIN, "{took:#}");
     assert_eq!(stage.condition("Resolved").1, "Resolving", "nothing has failed");
-    stage.lab.push_image(&stage.product.stand_in("v1.0.0").unwrap().named(LATE)).unwrap();
+    assert_eq!(stage.lab.push_image(&late.named(LATE)).unwrap(), image);
     until_resolved_from(stage, &job);
     assert_eq!(jobs_made(stage, "aicr-snapshot-") - made, 2, "one for the image, one for the token");
     nothing_was_written(stage);
