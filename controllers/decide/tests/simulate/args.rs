@@ -1,6 +1,6 @@
 //! What the simulator is asked for on its command line.
 
-const USAGE: &str = "simulate [--histories N] [--seed S] [--threads N]   play histories, the first of this seed
+const USAGE: &str = "simulate [--histories N] [--seconds T] [--seed S] [--threads N]   play histories, the first of this seed, no longer than that
 simulate --replay SEED [--whole]                    one history as a transcript; --whole: not made shorter
 simulate --mutants [--histories N]                  break each rule in turn: histories until it is noticed
 simulate --linear                                   time of one decision at 18, 100, 256 and 1,000 releases";
@@ -15,6 +15,8 @@ pub(crate) struct Args {
     pub(crate) seed: u64,
     /// On how many threads.
     pub(crate) threads: u64,
+    /// For how many seconds, at most.
+    pub(crate) seconds: u64,
 }
 
 /// What to do.
@@ -29,7 +31,7 @@ pub(crate) enum Work {
 impl Args {
     /// Reads them.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut args = Self { work: Work::Histories, histories: 20_000, seed: 1, threads: 1 };
+        let mut args = Self { work: Work::Histories, histories: 20_000, seed: 1, threads: 1, seconds: u64::MAX };
         while let Some(word) = words.next() {
             let mut number = || {
                 let text = words.next().unwrap_or_default().replace('_', "");
@@ -38,6 +40,7 @@ impl Args {
             match word.as_str() {
                 "--histories" => args.histories = number()?,
                 "--seed" => args.seed = number()?,
+                "--seconds" => args.seconds = number()?,
                 "--threads" => args.threads = number()?.max(1),
                 "--replay" => (args.work, args.seed) = (Work::Replay { shrinks: true }, number()?),
                 "--whole" => args.work = Work::Replay { shrinks: false },

@@ -43,12 +43,13 @@ fn on_core() -> u64 {
 pub(crate) fn histories(args: &Args) -> bool {
     let starts = Starts::new();
     let (count, next) = (Count::default(), AtomicU64::new(0));
-    let since = clock();
+    let begun = clock();
     thread::scope(|scope| {
         for _ in 0..args.threads {
             scope.spawn(|| {
                 let since = on_core();
-                while count.broken.lock().is_ok_and(|broken| broken.len() < SHOWN) {
+                let is_time = || begun.elapsed().as_secs() < args.seconds;
+                while is_time() && count.broken.lock().is_ok_and(|broken| broken.len() < SHOWN) {
                     let number = next.fetch_add(64, Ordering::Relaxed);
                     if number >= args.histories {
                         break;
@@ -61,7 +62,7 @@ pub(crate) fn histories(args: &Args) -> bool {
             });
         }
     });
-    let took = since.elapsed();
+    let took = begun.elapsed();
     let core = Duration::from_nanos(count.nanoseconds.into_inner());
     let (histories, events) = (count.histories.into_inner(), count.events.into_inner());
     println!(
