@@ -54,8 +54,7 @@ pub(crate) fn run(simulate: &Simulate) -> Result<(), XtaskError> {
 /// A million histories, or as many as there is time for; none may break a promise.
 pub(crate) fn ci() -> Result<(), XtaskError> {
     let numbers = [("--histories", CI), ("--seconds", CI_SECONDS), ("--threads", CI_THREADS)];
-    let args: Vec<String> =
-        numbers.iter().flat_map(|(key, number)| [(*key).to_owned(), number.to_string()]).collect();
+    let args: Vec<String> = numbers.iter().flat_map(|(key, number)| [(*key).to_owned(), number.to_string()]).collect();
     simulator(&args)
 }
 
