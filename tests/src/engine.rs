@@ -16,7 +16,7 @@ pub mod wire;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aicr_crds::ClusterRuntime;
 use aicr_crds::plan::Plan;
@@ -115,17 +115,14 @@ impl Engine {
 
     /// Waits for something that no watch tells of, and asks again and again.
     pub fn poll<T>(&self, what: &str, bound: Duration, seen: impl Fn() -> Option<T>) -> T {
-        let mut clock = self.tokio.block_on(async { tokio::time::interval(LOOK) });
-        let wait = async {
-            loop {
-                clock.tick().await;
-                if let Some(answer) = seen() {
-                    return answer;
-                }
+        let (mut clock, end) = (self.tokio.block_on(async { tokio::time::interval(LOOK) }), Instant::now() + bound);
+        loop {
+            self.tokio.block_on(clock.tick());
+            if let Some(answer) = seen() {
+                return answer;
             }
-        };
-        let answer = self.tokio.block_on(async { tokio::time::timeout(bound, wait).await });
-        answer.unwrap_or_else(|_| panic!("{what}: not within {bound:?}"))
+            assert!(Instant::now() < end, "{what}: not within {bound:?}");
+        }
     }
 
     /// The same, where the question is a request.

@@ -4,7 +4,6 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use aicr_crds::plan::Plan;
 use aicr_lab::product::Product;
 use aicr_tests::engine::crashes::Side;
 use aicr_tests::engine::figures::{percentile, slope};
@@ -62,7 +61,7 @@ impl Soak {
         let all = [plans::row(STEPS, "1.0.0"), plans::row(STEPS, "1.1.0"), plans::row(STEPS, "1.2.0")];
         engine.runtime(&all);
         let operator = self.operator();
-        let (mut waits, mut seconds, mark) = (Vec::new(), Vec::new(), engine.audit.mark());
+        let (mut seconds, mark) = (Vec::new(), engine.audit.mark());
         let mut requests = 0;
         for plan in &all {
             let before: u64 = operator.requests().values().sum();
@@ -72,7 +71,7 @@ impl Soak {
             seconds.push(begun.elapsed().as_secs_f64());
             requests += operator.requests().values().sum::<u64>() - before;
         }
-        waits.extend(reactions(engine, mark));
+        let waits = reactions(engine, mark);
         let steps = STEPS * all.len();
         println!(
             "steps: {steps} in rollouts of {STEPS}; from Argo CD's last write to the operator's next: p50 {:.1} ms, \
