@@ -31,6 +31,18 @@ const APPROVED: &str = "
     approve
 ";
 
+/// An approved rollout to plan two, which lacks gpu-operator: its Remove has begun.
+const REMOVING: &str = "
+    given one: nfd=1 gpu-operator=1
+    plan two: nfd=1
+    assessment one two: nothing unknown
+    candidate two
+    later 10m
+    operator
+    approve
+    operator
+";
+
 fn next(story: &mut Story) -> Verdict {
     let rollout = story.unfinished().clone();
     rollout::next(&rollout, &story.world().around(&rollout), story.now)
@@ -274,18 +286,7 @@ fn another_cluster_is_a_blocked_transition(#[case] key: &str, #[case] value: &st
 /// B24: the last finalizer of Argo CD's own clean-up is named at the time-out, and never stripped.
 #[test]
 fn a_removal_that_hangs_on_argo_cds_own_cleanup_names_it_and_strips_nothing() {
-    let (mut story, _) = played(
-        "
-        given one: nfd=1 gpu-operator=1
-        plan two: nfd=1
-        assessment one two: nothing unknown
-        candidate two
-        later 10m
-        operator
-        approve
-        operator
-    ",
-    );
+    let (mut story, _) = played(REMOVING);
     let cleanup = "post-delete-finalizer.argocd.argoproj.io/cleanup";
     story.applications.get_mut("gpu-operator").unwrap()["metadata"]["finalizers"] = json!([cleanup]);
     story.facts.live.stuck = vec!["Job gpu/cleanup: Running".into()];
@@ -298,18 +299,7 @@ fn a_removal_that_hangs_on_argo_cds_own_cleanup_names_it_and_strips_nothing() {
 /// B53: a removal that hangs on a webhook whose Service went first names object, finalizer and webhook at the time-out.
 #[test]
 fn a_removal_that_hangs_on_a_webhook_without_its_service_names_both() {
-    let (mut story, _) = played(
-        "
-        given one: nfd=1 gpu-operator=1
-        plan two: nfd=1
-        assessment one two: nothing unknown
-        candidate two
-        later 10m
-        operator
-        approve
-        operator
-    ",
-    );
+    let (mut story, _) = played(REMOVING);
     let object = "ClusterPolicy cluster-policy: held by nvidia.com/cleanup";
     let webhook = "ValidatingWebhookConfiguration gpu-operator: service gpu-operator/webhook not found";
     story.facts.live.stuck = vec![object.into(), webhook.into()];
