@@ -255,6 +255,11 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize) -
     }
 }
 
+/// The target lacks what the step names: waited for until the rollout's deadline.
+fn unknown(position: &Position<'_>, step: &Step) -> Verdict {
+    Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0))
+}
+
 /// Adopt: the ownership annotations and nothing else. Its Application is there, as the inventory has just said.
 fn adopt(
     position: &Position<'_>,
@@ -268,9 +273,7 @@ fn adopt(
             let on = ObjectRef::of(application);
             Verdict::Do(Write::Annotate { on, ownership: Box::new(desired.ownership) }, why)
         }
-        (None, _) | (_, None) => {
-            Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0))
-        }
+        (None, _) | (_, None) => unknown(position, step),
     }
 }
 
@@ -283,7 +286,7 @@ fn place(
     why: Why,
 ) -> Verdict {
     let Some(desired) = desired(position, seen, step) else {
-        return Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0));
+        return unknown(position, step);
     };
     match application {
         None => Verdict::Do(Write::Create(Box::new(desired)), why),
