@@ -2,11 +2,14 @@
 
 use std::{path::Path, time::Duration};
 
-use aicr_crds::{ClusterRuntime, RuntimeRollout, rollout::Person, runtime};
-use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::ConfigMap};
+use aicr_crds::{ClusterRuntime, RuntimeRollout, application::Application, keys::label, rollout::Person, runtime};
+use k8s_openapi::api::{
+    authentication::v1::SelfSubjectReview,
+    core::v1::{ConfigMap, Secret},
+};
 use kube::{
     Api, Client, Config,
-    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, ObjectList, Patch, PatchParams, PostParams},
     client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
@@ -150,6 +153,29 @@ impl Cluster {
     pub(crate) async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<ConfigMap>, ClientError> {
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), namespace);
         api.get_opt(name).await.map_err(|source| self.failed(&format!("read ConfigMap {namespace}/{name}"), source))
+    }
+
+    /// The operator's Applications of all namespaces; none where the person may not list them or Argo CD is not there.
+    pub(crate) async fn applications(&self) -> Result<Vec<Application>, ClientError> {
+        let api = Api::<Application>::all(self.client.clone());
+        let ours = format!("{}={}", label::MANAGED_BY, label::MANAGED_BY_VALUE);
+        self.allowed("list the Applications", api.list(&ListParams::default().labels(&ours)).await)
+    }
+
+    /// The Secrets of a namespace that `labels` selects; none where the person may not list them.
+    pub(crate) async fn secrets(&self, namespace: &str, labels: &str) -> Result<Vec<Secret>, ClientError> {
+        let api = Api::<Secret>::namespaced(self.client.clone(), namespace);
+        let act = format!("list the Secrets of {namespace}");
+        self.allowed(&act, api.list(&ListParams::default().labels(labels)).await)
+    }
+
+    /// What was listed; nothing where it is not the person's to see, or not there.
+    fn allowed<K: Clone>(&self, act: &str, listed: kube::Result<ObjectList<K>>) -> Result<Vec<K>, ClientError> {
+        match listed {
+            Ok(list) => Ok(list.items),
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(Vec::new()),
+            Err(source) => Err(self.failed(act, source)),
+        }
     }
 
     /// Who asks, as the API server sees them: what `kubectl auth whoami` prints.

@@ -21,7 +21,7 @@ use crate::{
     describe::{self, Assessment},
     failure::Failure,
     revoke,
-    status::{self, Seen},
+    status::{self, Seen, logins},
     text::clean,
     time::{relative, stamp},
 };
@@ -51,7 +51,11 @@ async fn connect(flags: &Flags) -> Result<Cluster, Failure> {
 async fn status(flags: &Flags) -> Result<ExitCode, Failure> {
     let cluster = connect(flags).await?;
     let rollouts = cluster.rollouts().await?;
-    let seen = Seen::new(cluster.runtime().await?, rollouts).map_err(Failure::Unreadable)?;
+    let mut seen = Seen::new(cluster.runtime().await?, rollouts).map_err(Failure::Unreadable)?;
+    seen.warnings = match second_logins(&cluster).await {
+        Ok(lines) => lines,
+        Err(error) => vec![format!("Argo CD's logins were not looked at: {}", crate::failure::chain(&error))],
+    };
     let (now, namespace) = (Timestamp::now(), &flags.operator_namespace);
     let text = match flags.output {
         Format::Table => status::render(&seen, namespace, now),
@@ -61,6 +65,17 @@ async fn status(flags: &Flags) -> Result<ExitCode, Failure> {
     print(&text)?;
     let code = status::state(&seen, namespace, now).code();
     Ok(if flags.exit_code { ExitCode::from(code) } else { ExitCode::SUCCESS })
+}
+
+/// Logins of Argo CD that go before the operator's, as far as the person may read them: the operator itself may not, since
+/// that would show it every login of Argo CD.
+async fn second_logins(cluster: &Cluster) -> Result<Vec<String>, ClientError> {
+    let mut lines = Vec::new();
+    for place in logins::places(&cluster.applications().await?) {
+        let secrets = cluster.secrets(&place.namespace, logins::REPOSITORY_SECRETS).await?;
+        lines.extend(logins::warnings(&place, &secrets));
+    }
+    Ok(lines)
 }
 
 fn completion(shell: Shell) -> Result<(), Failure> {

@@ -221,6 +221,56 @@ fn status_says_who_is_to_act_by_its_exit_code_when_asked(#[case] conditions: &[V
     assert_eq!(document["runtime"]["metadata"]["name"], "cluster");
 }
 
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
+const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+
+/// A ready runtime with one Application; the Secrets of Argo CD's namespace are answered so.
+fn with_secrets(answer: &Answer) -> Said {
+    let server = Server::start();
+    let list = json!({ "apiVersion": "operator.aicr.run/v1alpha1", "kind": "RuntimeRolloutList", "items": [] });
+    let runtime = json!({
+        "apiVersion": "operator.aicr.run/v1alpha1", "kind": "ClusterRuntime", "metadata": { "name": "cluster" },
+        "spec": {}, "status": { "conditions": [condition("Ready", "True", "RolledOut")] },
+    });
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": { "name": "gpu-operator", "namespace": "argocd" },
+        "spec": {
+            "project": "aicr", "source": { "repoURL": "oci://h:5000/aicr/charts/gpu-operator" }, "destination": {},
+        },
+    });
+    let applications =
+        json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationList", "items": [application] });
+    server.always("GET", ROLLOUTS, Answer::json(200, &list));
+    server.always("GET", RUNTIME, Answer::json(200, &runtime));
+    server.always("GET", APPLICATIONS, Answer::json(200, &applications));
+    server.always("GET", SECRETS, answer.clone());
+    run(&server.kubeconfig(), &["status", "--exit-code"])
+}
+
+#[test]
+fn b39_a_second_login_of_argo_cd_is_named_until_it_is_gone() {
+    let list = |items: Value| Answer::json(200, &json!({ "apiVersion": "v1", "kind": "SecretList", "items": items }));
+    // url: h:5000/aicr/charts/gpu-operator
+    let url = "aDo1MDAwL2FpY3IvY2hhcnRzL2dwdS1vcGVyYXRvcg==";
+    let secret = json!({ "metadata": { "name": "old-login", "namespace": "argocd" }, "data": { "url": url, "password": "c2VjcmV0" } });
+    let said = with_secrets(&list(json!([secret])));
+    assert!(said.out.contains("repository Secret argocd/old-login has its own login for h:5000/aicr/"), "{}", said.out);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "a warning asks nobody to act");
+    assert!(!said.out.contains("secret\n") && !said.out.contains("c2VjcmV0"), "{}", said.out);
+    assert!(!with_secrets(&list(json!([]))).out.contains("Warnings"));
+}
+
+#[test]
+fn logins_that_are_not_ones_to_see_are_no_failure() {
+    let said = with_secrets(&Answer::json(403, &refusal(403, "secrets is forbidden", &[])));
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(!said.out.contains("Warnings"), "{}", said.out);
+    let said = with_secrets(&Answer::json(503, &refusal(503, "etcd is away", &[])));
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(said.out.contains("logins were not looked at: etcd is away"), "{}", said.out);
+}
+
 #[test]
 fn completion_needs_no_cluster_and_help_tells_the_exit_codes() {
     let said = run("there/is/none", &["completion", "bash"]);

@@ -2,6 +2,7 @@
 
 mod advice;
 mod conditions;
+pub(crate) mod logins;
 mod plans;
 mod rollout;
 mod seen;
@@ -69,6 +70,7 @@ pub(crate) fn render(seen: &Seen, namespace: &str, now: Timestamp) -> String {
         }
     }
     rollout::write(&mut page, seen, now);
+    warn(&mut page, &seen.warnings);
     next(&mut page, &todo::all(seen, namespace, now));
     page.finish()
 }
@@ -82,8 +84,20 @@ pub(crate) fn document(seen: &Seen, namespace: &str, now: Timestamp) -> Value {
         "runtime": seen.stored,
         "rollouts": seen.unfinished().collect::<Vec<_>>(),
         "waits": waits,
+        "warnings": seen.warnings,
         "toDo": todo,
     })
+}
+
+/// What nobody has to act on, and somebody would want to know.
+fn warn(page: &mut Page, warnings: &[String]) {
+    if warnings.is_empty() {
+        return;
+    }
+    page.heading("Warnings");
+    for warning in warnings {
+        page.text(2, "- ", Tone::Waiting, warning);
+    }
 }
 
 fn next(page: &mut Page, all: &[Todo]) {

@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     pub(super) rollouts: Vec<RuntimeRollout>,
     /// Names of unfinished ones that it cannot.
     pub(super) unreadable: Vec<String>,
+    /// What is odd around them, a line each.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The parts of a runtime that the page shows; words that a newer operator may add stay text.
