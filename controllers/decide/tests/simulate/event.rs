@@ -137,6 +137,8 @@ pub(crate) enum Hand {
     Undo(u8),
     EditPlan(u8),
     Unlabel(u8),
+    /// An Application as it was in a backup, with the marks of a Remove that has ended.
+    Restore(u8),
     Delete(u8),
     Recreate(u8),
     /// An Application of ours that nobody planned.

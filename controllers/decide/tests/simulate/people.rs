@@ -1,10 +1,12 @@
 //! What people, other controllers and accidents do to the cluster.
 
+mod applications;
+
 use std::sync::Arc;
 
 use aicr_crds::{
     Digest, RuntimeRollout,
-    keys::{annotation, label},
+    keys::annotation,
     reason::Reason,
     rollout::{Acknowledgement, Approval, Person, Revocation, SCHEMA_VERSION},
     runtime::{Adoption, DeletionPolicy, SelectionPolicy},
@@ -17,11 +19,9 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::{
-    argo,
     cluster::Cluster,
     event::{self, Hand, Policy},
     family::{REBORN, UID},
-    ghost::Ghost,
     hands::{SKIP_RECONCILE, annotate},
     store::{Change, Id, OfRollout},
 };
@@ -53,6 +53,7 @@ impl Cluster {
             Hand::Undo(release) => self.undo(release),
             Hand::EditPlan(release) => self.edit_plan(release),
             Hand::Unlabel(release) => self.unlabel(release),
+            Hand::Restore(release) => self.restore(release),
             Hand::Delete(release) => {
                 let name = self.name(release);
                 self.delete(name);
@@ -233,93 +234,6 @@ impl Cluster {
     fn resolution(&mut self, state: ResolutionState) {
         let resolution = Resolution { state, ..self.truth.world.resolution.clone() };
         self.commit(Change::Resolution(Box::new(resolution)));
-    }
-
-    fn edit(&mut self, release: u8) {
-        self.change_application(self.name(release), |application, _| {
-            "edited: true\n".clone_into(&mut application.source.values);
-            application.fingerprint = Digest::of(b"edited");
-            application.source_id = Some(Digest::of(b"edited source"));
-        });
-    }
-
-    /// Back to what the plan says that its annotation names.
-    fn undo(&mut self, release: u8) {
-        let name = self.name(release);
-        let Some((there, _)) = self.truth.application(name) else { return };
-        let plan = there.annotation(annotation::PLAN_DIGEST).and_then(|plan| plan.parse::<Digest>().ok());
-        let Some(made) = plan.and_then(|plan| self.family.made(plan, name)).cloned() else { return };
-        self.change_application(name, |application, _| {
-            application.source = made.source;
-            application.fingerprint = made.fingerprint;
-            application.source_id = made.source_id;
-            let labels = application.metadata.labels.get_or_insert_default();
-            labels.insert(label::MANAGED_BY.to_owned(), label::MANAGED_BY_VALUE.to_owned());
-        });
-    }
-
-    fn edit_plan(&mut self, release: u8) {
-        let plan = self.plan(release).to_string();
-        self.change_application(self.name(release), |application, _| {
-            annotate(application, annotation::PLAN_DIGEST, Some(&plan));
-        });
-    }
-
-    fn unlabel(&mut self, release: u8) {
-        self.change_application(self.name(release), |application, _| application.metadata.labels = None);
-    }
-
-    fn recreate(&mut self, release: u8) {
-        let name = self.name(release);
-        let Some((application, ghost)) = self.truth.application(name) else { return };
-        let (mut application, ghost) = (application.clone(), ghost.clone());
-        application.metadata.finalizers = None;
-        application.metadata.deletion_timestamp = None;
-        self.commit(Change::ApplicationGone(name.to_owned()));
-        self.create_application(application, ghost);
-    }
-
-    fn appear(&mut self, release: u8) {
-        let name = self.name(release);
-        let made = self.family.plans.iter().find_map(|plan| self.family.made(plan.plan.digest(), name));
-        if let Some(made) = made.filter(|_| self.truth.application(name).is_none()) {
-            let mut application = made.clone();
-            annotate(&mut application, annotation::RUNTIME_UID, Some(self.truth.world.uid()));
-            application.status = argo::unseen();
-            self.create_application(application, Ghost::default());
-        }
-    }
-
-    fn foreign(&mut self, release: u8) {
-        let name = self.name(release);
-        if self.truth.application(name).is_some() {
-            return;
-        }
-        let Some(made) = self.family.plans.iter().find_map(|plan| self.family.made(plan.plan.digest(), name)) else {
-            return;
-        };
-        let mut application = made.clone();
-        application.metadata.labels = None;
-        application.metadata.annotations = None;
-        "default".clone_into(&mut application.project);
-        application.status = argo::unseen();
-        self.create_application(application, Ghost::default());
-    }
-
-    fn foreign_gone(&mut self, release: u8) {
-        let name = self.name(release);
-        if self.truth.application(name).is_some_and(|(application, _)| application.project == "default") {
-            self.commit(Change::ApplicationGone(name.to_owned()));
-        }
-    }
-
-    fn local_sync(&mut self, release: u8) {
-        self.change_application(self.name(release), |application, ghost| {
-            if let Some(state) = &mut application.status.operation {
-                state.local_manifests = true;
-                ghost.live = None;
-            }
-        });
     }
 
     fn lose_status(&mut self) {

@@ -95,6 +95,7 @@ impl Theme {
                 Hand::Undo(release),
                 Hand::EditPlan(release),
                 Hand::Unlabel(release),
+                Hand::Restore(release),
             ])),
             Self::Deletions => {
                 hand(chance.pick(&[Hand::Delete(release), Hand::Recreate(release), Hand::Appear(release)]))

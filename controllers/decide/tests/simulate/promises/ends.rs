@@ -80,7 +80,9 @@ fn failure(context: &Context<'_>, progress: &Progress<'_>, why: &Why) -> Option<
         let failed = validation::run(context) == Run::Failed && progress.open.is_none();
         return (!failed).then(|| "its validation has not failed".to_owned());
     }
-    if progress.flying.is_none() {
+    // One that has begun and cannot be written has its time as well.
+    let hindered = progress.open.is_some() && context.seen.facts.trouble.is_some();
+    if progress.flying.is_none() && !hindered {
         return Some("no step is in flight".to_owned());
     }
     let spec = &context.view.world.runtime.spec;

@@ -189,8 +189,9 @@ pub(super) fn forgets(context: &Context<'_>, progress: &Progress<'_>, verdict: &
 fn gist(context: &Context<'_>, progress: &Progress<'_>, verdict: &Verdict) -> Gist {
     let flies = progress.flying.is_some();
     match verdict {
-        // A step in flight that has run out of time has it once more.
-        Verdict::End(Outcome::Failed, Why::StepFailed { .. }) => Gist::Flies,
+        // A step in flight that has run out of time has it once more; one that could not be written is begun once more.
+        Verdict::End(Outcome::Failed, Why::StepFailed { .. }) if flies => Gist::Flies,
+        Verdict::End(Outcome::Failed, Why::StepFailed { .. }) => Gist::Starts(progress.open.unwrap_or_default()),
         // It is begun once more before the stranger is met.
         Verdict::End(Outcome::Failed, Why::Foreign(_)) => Gist::Starts(progress.open.unwrap_or_default()),
         Verdict::End(Outcome::Expired | Outcome::Revoked | Outcome::Superseded, why)
