@@ -55,6 +55,14 @@ pub(crate) struct Args {
         default_value = "aicr-snapshot-launcher"
     )]
     snapshot_service_account: String,
+    /// Service account of validation Jobs, which launch the checks.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_VALIDATION_SERVICE_ACCOUNT",
+        value_name = "NAME",
+        default_value = "aicr-validation-launcher"
+    )]
+    validation_service_account: String,
     /// Service account of the snapshot's agent.
     #[arg(
         long,
@@ -84,12 +92,24 @@ pub(crate) struct Args {
     /// Deployment validation is installed.
     #[arg(long, env = "AICR_OPERATOR_VALIDATION_ENABLED")]
     validation_enabled: bool,
+    /// Image of AICR's checks, pinned by digest; may be repeated. A run of another one fails.
+    #[arg(long, env = "AICR_OPERATOR_VALIDATOR_IMAGE", value_name = "REF", value_delimiter = '\n')]
+    validator_image: Vec<String>,
     /// Argo CD's namespace.
     #[arg(long, env = "AICR_OPERATOR_ENGINE_NAMESPACE", value_name = "NS", default_value = "argocd")]
     engine_namespace: String,
     /// AppProject of our Applications.
     #[arg(long, env = "AICR_OPERATOR_ENGINE_PROJECT", value_name = "NAME", default_value = "aicr")]
     engine_project: String,
+    /// Custom resource whose own word counts before a release is ready, by the name of its CRD; may be repeated.
+    #[arg(
+        long,
+        env = "AICR_OPERATOR_GATE_CUSTOM_RESOURCE",
+        value_name = "PLURAL.GROUP",
+        value_parser = crd,
+        value_delimiter = '\n'
+    )]
+    gate_custom_resource: Vec<String>,
     /// Where registry credentials come from.
     #[arg(long, env = "AICR_OPERATOR_REGISTRY_PROVIDER", value_enum, default_value_t = Provider::Static)]
     registry_provider: Provider,
@@ -255,6 +275,11 @@ fn toleration(text: &str) -> Result<Toleration, String> {
     serde_json::from_str(text).map_err(|error| format!("expected one toleration as JSON: {error}"))
 }
 
+fn crd(text: &str) -> Result<String, String> {
+    let whole = text.split_once('.').is_some_and(|(plural, group)| !plural.is_empty() && group.contains('.'));
+    if whole { Ok(text.to_owned()) } else { Err("expected the name of a CRD, PLURAL.GROUP".to_owned()) }
+}
+
 /// One form of it: OCI names have no capitals, and what is made of it has its scheme once and no slash at the end.
 fn repository(text: &str) -> Result<String, String> {
     let lower = text.to_lowercase();
@@ -293,6 +318,8 @@ impl Args {
                 allowed_addresses: self.chart_sources_allowed_address.clone(),
             },
             jobs: self.jobs(),
+            gates: self.gate_custom_resource.iter().cloned().collect(),
+            validator_images: self.validator_image.clone(),
             tokens: self.tokens(),
             watch_seconds: aicr_drive::WATCH_SECONDS,
             instance: variable("HOSTNAME").unwrap_or_else(|| "aicr-operator".to_owned()),
@@ -365,6 +392,7 @@ impl Args {
             validation_namespace: self.validation_namespace.clone(),
             jobs_service_account: self.jobs_service_account.clone(),
             snapshot_service_account: self.snapshot_service_account.clone(),
+            validation_service_account: self.validation_service_account.clone(),
             registry_secret: self.registry_secret(),
             registry_ca_bundle: self.registry_ca_bundle.clone(),
             node_selector: self.jobs_node_selector.iter().cloned().collect(),

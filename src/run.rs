@@ -114,7 +114,7 @@ fn start(
     let listening =
         door::Listening { listener: sockets.webhooks, resolver: resolver.clone(), router, linger: door::LINGER };
 
-    tasks.beside("the watches", async { Box::pin(watching.run()).await.map_err(RunError::from) });
+    tasks.beside("the watches", async { watching.run().await.map_err(RunError::from) });
     tasks.beside("the door's knowledge", async {
         refreshed.await;
         Ok(())

@@ -5,6 +5,8 @@
 mod crashes;
 #[path = "engine/field.rs"]
 mod field;
+#[path = "engine/leaders.rs"]
+mod leaders;
 #[path = "engine/rollouts.rs"]
 mod rollouts;
 #[path = "engine/troubles.rs"]
@@ -33,6 +35,9 @@ fn main() -> ExitCode {
                 a_rollout_comes_through_429_5xx_and_answers_that_are_lost,
                 a_step_goes_on_when_the_api_server_comes_back,
                 nothing_is_done_twice_when_watches_tell_late;
+            leaders:
+                two_leaders_write_each_step_once,
+                replicas_that_are_cut_off_in_turn_come_to_the_same_end;
             field:
                 a_removal_waits_for_a_project_that_is_gone,
                 a_suspension_that_the_crd_prunes_is_said_to_be_refused,

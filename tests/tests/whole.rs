@@ -32,7 +32,10 @@ use door::{
     access as door_access, down as door_down, engine as door_engine, lease as door_lease, load as door_load,
     people as door_people, scrape as door_scrape, waiting as door_waiting,
 };
-use engine::{end as engine_end, failure as engine_failure, hold as engine_hold, stack as engine_stack};
+use engine::{
+    end as engine_end, failure as engine_failure, hold as engine_hold, stack as engine_stack,
+    validation as engine_validation,
+};
 
 fn main() -> ExitCode {
     floor::run(
@@ -90,7 +93,8 @@ fn main() -> ExitCode {
                 every_release_was_written_once_and_is_healthy,
                 no_apply_holds_what_argo_cd_owns,
                 the_end_is_told_once,
-                a_new_snapshot_gives_the_same_plan;
+                a_new_snapshot_gives_the_same_plan,
+                a_second_login_of_argo_cd_is_named_until_it_is_gone;
             door_load:
                 no_review_fails_through_a_rolling_restart,
                 no_review_fails_through_another_authority,
@@ -119,6 +123,9 @@ fn main() -> ExitCode {
             engine_failure:
                 a_failed_step_is_retried_to_the_same_content,
                 a_spec_that_argo_cd_refuses_fails_after_its_grace;
+            engine_validation:
+                what_validation_needs_is_named_and_its_return_is_enough,
+                failed_checks_and_other_images_fail_the_rollout_and_are_named;
             bad_spec: what_was_written_as_text_arrives_as_text_in_the_chart;
             engine_stack: a_removed_release_leaves_its_definitions_and_can_come_again;
             parcel:

@@ -86,8 +86,11 @@ timeoutSeconds: 5
 {{- range $v.aicr.jobs.tolerations }}{{ $flags = append $flags (printf "--jobs-toleration=%s" (toRawJson .)) }}{{ end -}}
 {{- with $v.aicr.snapshot.requests }}{{ $flags = append $flags (printf "--snapshot-requests=%s" (include "aicr-operator.amounts" .)) }}{{ end -}}
 {{- with $v.aicr.snapshot.limits }}{{ $flags = append $flags (printf "--snapshot-limits=%s" (include "aicr-operator.amounts" .)) }}{{ end -}}
-{{- if $v.validation.enabled }}{{ $flags = append $flags "--validation-enabled" }}{{ end -}}
+{{- if $v.validation.enabled }}{{ $flags = concat $flags (list "--validation-enabled" "--validation-service-account=aicr-validation-launcher") }}
+{{- range $v.aicr.validatorImages }}{{ $flags = append $flags (printf "--validator-image=%s" .) }}{{ end -}}
+{{- end -}}
 {{- with $v.registry.auth.staticSecretRef }}{{ $flags = append $flags (printf "--registry-static-secret=%s" .) }}{{ end -}}
+{{- range $v.gates.customResources }}{{ $flags = append $flags (printf "--gate-custom-resource=%s" .) }}{{ end -}}
 {{- range $v.registry.plainHTTP }}{{ $flags = append $flags (printf "--registry-plain-http=%s" .) }}{{ end -}}
 {{- with $v.registry.caBundle }}{{ $flags = append $flags (printf "--registry-ca-bundle=%s" .) }}{{ end -}}
 {{- with $v.chartSources.caBundle }}{{ $flags = append $flags (printf "--chart-sources-ca-bundle=%s" .) }}{{ end -}}

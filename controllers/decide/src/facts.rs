@@ -84,7 +84,7 @@ pub struct ValidationPlace {
     pub repository: String,
     /// Whether that registry is spoken to over plain HTTP.
     pub plain_http: bool,
-    /// The command line of the snapshot that is taken first, but for its output.
+    /// The command line of the snapshot that is taken first, but for what depends on its Job.
     pub snapshot: Vec<String>,
     /// Namespace of snapshot Jobs.
     pub discovery_namespace: String,

@@ -1,8 +1,10 @@
 //! The loop: wait for an event or a time, then reconcile inputs, runtime and rollouts, one after the other.
 
 mod begun;
+mod earliest;
 mod hands;
 mod patience;
+mod rollouts;
 
 use std::{
     future::Future,
@@ -10,26 +12,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aicr_crds::{ClusterRuntime, RuntimeRollout, reason::EventReason};
+use aicr_crds::{ClusterRuntime, reason::EventReason};
 use aicr_decide::{
     report::{self, EventNote},
     resolve::JobSeen,
-    seen::{EngineState, Resolution, World, outcome},
+    seen::{EngineState, Resolution},
 };
+use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
 pub(crate) use self::hands::{Hands, Look};
-use self::{begun::Begun, patience::Patience};
+use self::{
+    begun::Begun,
+    earliest::{Earliest, until},
+    patience::Patience,
+};
 use crate::{
     credentials::{Held, Keeper},
     error::{DriveError, chain},
     events::About,
-    gather::Finished,
+    gather::{Finished, Sight},
     metrics::metrics,
     mirror::{self, Worker},
     resolver::Resolver,
-    rollout, runtime,
+    runtime,
     settings::DriveSettings,
     upkeep::Upkeep,
     watch::{Feeds, Rollouts, Watches},
@@ -101,6 +108,10 @@ impl Drive {
     }
 }
 
+/// A part of the operator that runs for as long as it is polled. Boxed here, so that it is compiled here, once, and not in
+/// each program that polls it.
+pub type Running = BoxFuture<'static, Result<(), DriveError>>;
+
 /// Every watch.
 pub struct Watching(Feeds);
 
@@ -109,9 +120,11 @@ impl Watching {
     ///
     /// # Errors
     /// The watches ended, which none does.
-    pub async fn run(self) -> Result<(), DriveError> {
-        Box::pin(self.0.run()).await;
-        Err(DriveError::WatchesEnded)
+    pub fn run(self) -> Running {
+        Box::pin(async move {
+            Box::pin(self.0.run()).await;
+            Err(DriveError::WatchesEnded)
+        })
     }
 }
 
@@ -129,13 +142,24 @@ impl Driving {
     ///
     /// # Errors
     /// The mirror or the token's keeper ended, which neither does.
-    pub async fn run(
+    pub fn run(
         self,
-        lead: impl Future<Output = ()>,
-        shutdown: impl Future<Output = ()>,
+        lead: impl Future<Output = ()> + Send + 'static,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Running {
+        self.running(Box::pin(lead), Box::pin(shutdown))
+    }
+
+    fn running(self, lead: BoxFuture<'static, ()>, shutdown: BoxFuture<'static, ()>) -> Running {
+        Box::pin(self.drives(lead, shutdown))
+    }
+
+    async fn drives(
+        self,
+        lead: BoxFuture<'static, ()>,
+        mut shutdown: BoxFuture<'static, ()>,
     ) -> Result<(), DriveError> {
         let Self { hands, resolver, worker, keeper, ready } = self;
-        let mut shutdown = std::pin::pin!(shutdown);
         tokio::select! {
             biased;
             () = &mut shutdown => return Ok(()),
@@ -178,9 +202,8 @@ struct Control {
 }
 
 impl Control {
-    async fn run(mut self, ready: Readiness, shutdown: impl Future<Output = ()>) {
+    async fn run(mut self, ready: Readiness, mut shutdown: BoxFuture<'static, ()>) {
         let mut changes = ready.0.changes.listen();
-        let mut shutdown = std::pin::pin!(shutdown);
         let mut at: Option<Timestamp> = None;
         loop {
             if ready.is_ready() {
@@ -210,7 +233,7 @@ impl Control {
         }
         self.orphans(now, &mut next).await;
         next.add(self.patience.next(now));
-        next.add(self.hands.gather.token_turns_stale(now));
+        next.add(self.hands.gather.again(now));
         next.0
     }
 
@@ -224,33 +247,38 @@ impl Control {
             self.settle("upkeep", begun, looked, &runtime, now, next).await;
         }
         if jobs && runtime.metadata.deletion_timestamp.is_none() && self.patience.is_over("resolver", now) {
-            self.resolve(&runtime, now, next).await;
+            Box::pin(self.resolve(&runtime, now, next)).await;
         }
         // The resolver may have taken its time: the world and the clock are looked at again.
-        let Some((world, now)) = self.fresh(next).await else { return };
+        let Some((sight, now)) = self.fresh().await else { return };
+        let world = &sight.world;
         if world.engine == EngineState::Unauthorized {
             // No event tells of a Role that was restored.
             next.add(Some(now + RIGHTS));
         }
-        if self.patience.is_over("runtime", now) {
+        if self.is_whole(&sight, now).await && self.patience.is_over("runtime", now) {
             let begun = Instant::now();
-            let looked = runtime::step(&mut self.hands, &world, now).await;
+            let looked = runtime::step(&mut self.hands, world, now).await;
             self.settle("runtime", begun, looked, &world.runtime, now, next).await;
         }
-        self.rollouts(&world, next).await;
+        self.rollouts(world, next).await;
+    }
+
+    /// Whether everything could be seen; what could not is told, and tried again.
+    async fn is_whole(&mut self, sight: &Sight, now: Timestamp) -> bool {
+        match &sight.lacks {
+            None => self.patience.forgive("world"),
+            Some(error) => self.failed("world", Some(&sight.world.runtime), error, now).await,
+        }
+        sight.lacks.is_none()
     }
 
     async fn resolve(&mut self, runtime: &ClusterRuntime, now: Timestamp, next: &mut Earliest) {
         let begun = Instant::now();
-        let world = self.hands.gather.world(runtime.clone(), self.resolution.clone(), &self.jobs).await;
-        let looked = match world {
-            Ok(mut world) => {
-                let looked = self.resolver.step(&mut self.hands, &mut world, now).await;
-                self.resolution = world.resolution;
-                looked
-            }
-            Err(error) => Err(error),
-        };
+        let sight = self.hands.gather.world(runtime.clone(), self.resolution.clone(), &self.jobs).await;
+        let mut world = sight.world;
+        let looked = self.resolver.step(&mut self.hands, &mut world, now).await;
+        self.resolution = world.resolution;
         self.settle("resolver", begun, looked, runtime, now, next).await;
     }
 
@@ -277,17 +305,10 @@ impl Control {
     }
 
     /// The world and the time as they are now.
-    async fn fresh(&mut self, next: &mut Earliest) -> Option<(World, Timestamp)> {
+    async fn fresh(&mut self) -> Option<(Sight, Timestamp)> {
         let runtime = self.hands.gather.runtime()?.ok()?;
         let now = Timestamp::now();
-        match self.hands.gather.world(runtime.clone(), self.resolution.clone(), &self.jobs).await {
-            Ok(world) => Some((world, now)),
-            Err(error) => {
-                self.failed("world", Some(&runtime), &error, now).await;
-                next.add(self.patience.next(now));
-                None
-            }
-        }
+        Some((self.hands.gather.world(runtime, self.resolution.clone(), &self.jobs).await, now))
     }
 
     /// Counts and tells what happened while this process lived; tells what it may have missed.
@@ -302,66 +323,6 @@ impl Control {
         {
             let note = report::run_failed(runtime, &finished.seen, &failure);
             self.hands.write.announce(&About::Runtime(runtime), &note).await;
-        }
-    }
-
-    /// Every rollout of the runtime that is unfinished or not yet told of, each in the world as it is then.
-    async fn rollouts(&mut self, world: &World, next: &mut Earliest) {
-        self.begun.tell(&self.hands, world, Timestamp::now()).await;
-        match world.unfinished() {
-            Some(rollout) => rollout::measure(Some(rollout), &world.around(rollout)),
-            None => metrics().progress(None),
-        }
-        let open: Vec<String> = world
-            .rollouts
-            .iter()
-            .filter(|rollout| rollout::is_open(rollout))
-            .map(|rollout| kube::ResourceExt::name_any(rollout.as_ref()))
-            .collect();
-        for name in open {
-            let Some((world, now)) = self.fresh(next).await else { return };
-            let Some(rollout) = world.rollouts.iter().find(|rollout| rollout.metadata.name.as_ref() == Some(&name))
-            else {
-                continue;
-            };
-            // Patience is each rollout's own: one that cannot be told of keeps no other from its time-out.
-            if !self.patience.is_over(&name, now) {
-                continue;
-            }
-            let begun = Instant::now();
-            let looked = rollout::step(&mut self.hands, rollout, &world.around(rollout), now).await;
-            metrics().reconciled("rollout", begun.elapsed().as_secs_f64());
-            match looked {
-                Ok(look) => {
-                    self.patience.forgive(&name);
-                    next.add(look.time(now));
-                }
-                Err(error) => self.failed(&name, Some(&world.runtime), &error, now).await,
-            }
-        }
-    }
-
-    /// Unfinished rollouts of runtimes that are gone.
-    async fn orphans(&mut self, now: Timestamp, next: &mut Earliest) {
-        let uid = self.hands.gather.runtime().and_then(Result::ok).and_then(|runtime| runtime.metadata.uid);
-        let all = self.hands.gather.all_rollouts();
-        let orphan = |rollout: &&Arc<RuntimeRollout>| {
-            Some(&rollout.spec.runtime.uid) != uid.as_ref() && rollout::is_open(rollout)
-        };
-        for rollout in all.iter().filter(orphan) {
-            // An unreadable runtime is not one that is gone.
-            let unreadable = matches!(self.hands.gather.runtime(), Some(Err(_)));
-            if unreadable && outcome(rollout).is_none() {
-                continue;
-            }
-            let seen = self.hands.gather.without_runtime();
-            let begun = Instant::now();
-            let looked = rollout::step(&mut self.hands, rollout, &seen, now).await;
-            metrics().reconciled("rollout", begun.elapsed().as_secs_f64());
-            match looked {
-                Ok(look) => next.add(look.time(now)),
-                Err(error) => self.failed("rollout", None, &error, now).await,
-            }
         }
     }
 
@@ -404,38 +365,4 @@ fn kind(controller: &str) -> &'static str {
         .into_iter()
         .find(|known| *known == controller)
         .unwrap_or("rollout")
-}
-
-fn until(at: Timestamp) -> Duration {
-    // A time that has passed already was looked at just now: no timer is faster than this.
-    let soon = Duration::from_millis(250);
-    Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(soon).max(soon)
-}
-
-/// The earliest of some times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Earliest(Option<Timestamp>);
-
-impl Earliest {
-    fn add(&mut self, at: Option<Timestamp>) {
-        self.0 = match (self.0, at) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_earliest_of_some_times_is_waited_for() {
-        let at = |second| Some(Timestamp::from_second(second).unwrap());
-        let mut earliest = Earliest::default();
-        for time in [None, at(20), at(10), None, at(30)] {
-            earliest.add(time);
-        }
-        assert_eq!(earliest.0, at(10));
-    }
 }

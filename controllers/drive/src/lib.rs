@@ -26,7 +26,7 @@ mod write;
 
 pub use aicr_mirror::SourcesConfig;
 pub use certificates::{CertificateSettings, Certificates, Standing};
-pub use controller::{Drive, Driving, Readiness, Watching};
+pub use controller::{Drive, Driving, Readiness, Running, Watching};
 pub use credentials::{Mint, NoToken, Token, TokenError, TokenSettings};
 pub use error::DriveError;
 pub use requests::client;

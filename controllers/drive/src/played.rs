@@ -1,7 +1,7 @@
 //! An API server for tests: it notes what is written, keeps the objects, and tells the watches of them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -54,6 +54,8 @@ pub(crate) fn settings() -> DriveSettings {
             discovery_namespace: "aicr-discovery".to_owned(),
             ..JobSettings::default()
         },
+        gates: BTreeSet::new(),
+        validator_images: Vec::new(),
         tokens: None,
         watch_seconds: crate::settings::WATCH_SECONDS,
         instance: "pod".to_owned(),

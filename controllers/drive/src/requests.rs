@@ -1,6 +1,9 @@
 //! The client of the API server: without retries of its own, and counted.
 
-use std::task::{Context, Poll};
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use futures::{FutureExt as _, future::BoxFuture};
 use http::{Method, Request, Response};
@@ -12,12 +15,18 @@ use tower::{Layer, Service};
 
 use crate::metrics::metrics;
 
+/// How long a connection may be silent. Calls have a bound of their own and watches end by themselves before: this one ends the
+/// list or watch that a server took and never answered.
+const SILENCE: Duration = Duration::from_secs(330);
+
 /// A client that counts its requests and leaves it to reconciles to try again.
 ///
 /// # Errors
 /// A configuration from which no client can be made: certificates that cannot be read, a proxy of another kind.
 pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     config.default_retry = false;
+    config.read_timeout = Some(SILENCE);
+    config.reset_reader_on_write = true;
     Ok(ClientBuilder::try_from(config)?.with_layer(&Counted).build())
 }
 

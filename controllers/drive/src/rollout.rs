@@ -1,31 +1,34 @@
 //! Reconciles one RuntimeRollout: decide, carry out, say so.
 
-use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::Phase};
+mod end;
+
+use aicr_crds::{RuntimeRollout, application::Application, keys::annotation, reason::StepReason, rollout::Phase};
 use aicr_decide::{
     report,
     rollout::{self, ObjectRef, Position, Verdict, Why, Write},
     seen::{RolloutSeen, outcome},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
 
 use crate::{
     controller::{Hands, Look},
     error::DriveError,
-    events::About,
+    gather::View,
     metrics::{Progress, metrics},
     watch::Watches,
-    write::{Announced, Written, seen_ref},
+    write::{Written, seen_ref},
 };
-
-/// An end that is younger may still be told by whoever wrote it.
-const UNTOLD_AFTER: SignedDuration = SignedDuration::from_mins(2);
-/// Events live an hour: an older end that has lost its status was told, and could not be found out to have been.
-const TOLD_AFTER: SignedDuration = SignedDuration::from_mins(55);
 
 /// Whether there is anything left to do: it is unfinished, or its end is not in its status.
 pub(crate) fn is_open(rollout: &RuntimeRollout) -> bool {
     let shown = rollout.status.as_ref().and_then(|status| status.phase);
     outcome(rollout).is_none_or(|outcome| shown != Some(Phase::from(outcome)))
+}
+
+/// Whether this Application is marked for a Remove of the rollout that did not delete it.
+pub(crate) fn is_marked(application: &Application, rollout: &RuntimeRollout) -> bool {
+    application.annotation(annotation::DELETE_ROLLOUT) == rollout.metadata.name.as_deref() && !application.is_deleting()
 }
 
 /// One reconcile.
@@ -37,22 +40,77 @@ pub(crate) fn is_open(rollout: &RuntimeRollout) -> bool {
 pub(crate) async fn step(
     hands: &mut Hands,
     rollout: &RuntimeRollout,
-    seen: &RolloutSeen,
+    mut seen: RolloutSeen,
+    view: View,
     now: Timestamp,
 ) -> Result<Look, DriveError> {
-    let verdict = rollout::next(rollout, seen, now);
-    let on = match carry_out(hands, rollout, seen, &verdict, now).await? {
+    // What could not be written is tried again each time.
+    seen.facts.trouble = hands.gather.troubles.reads();
+    let verdict = rollout::next(rollout, &seen, now);
+    if !is_certain(&verdict, view) {
+        return Ok(Look::OnEvent);
+    }
+    let carried = carry_out(hands, rollout, &seen, &verdict, now).await;
+    let failure = carried.as_ref().err().filter(|_| matches!(verdict, Verdict::Do(..)));
+    hands.gather.troubles.wrote(&rollout.name_any(), failure);
+    match (carried, &verdict) {
+        (Err(error), Verdict::Do(..)) => hindered(hands, rollout, seen, error, now).await,
+        (carried, _) => say(hands, rollout, &seen, &verdict, carried?, now).await,
+    }
+}
+
+/// Where Applications could not be looked up, only what time alone decides is certain, and that they could not.
+fn is_certain(verdict: &Verdict, view: View) -> bool {
+    let timed = matches!(
+        verdict.why(),
+        Why::Step { reason: StepReason::ReconcileFailed, .. } | Why::StepFailed { .. } | Why::DeadlinePassed { .. }
+    );
+    match view {
+        View::Whole => true,
+        View::Partial => timed,
+    }
+}
+
+/// What could not be written is observed of the step, and said; its time-out fires all the same.
+async fn hindered(
+    hands: &mut Hands,
+    rollout: &RuntimeRollout,
+    mut seen: RolloutSeen,
+    error: DriveError,
+    now: Timestamp,
+) -> Result<Look, DriveError> {
+    seen.facts.trouble = hands.gather.troubles.of(&rollout.name_any());
+    let verdict = rollout::next(rollout, &seen, now);
+    let carried = match &verdict {
+        Verdict::Do(..) => return Err(error),
+        Verdict::Wait(..) => Carried::Now(seen_ref(rollout)),
+        Verdict::End(..) => carry_out(hands, rollout, &seen, &verdict, now).await?,
+    };
+    let look = say(hands, rollout, &seen, &verdict, carried, now).await?;
+    if let Verdict::End(..) = verdict { Ok(look) } else { Err(error) }
+}
+
+/// The status that follows.
+async fn say(
+    hands: &mut Hands,
+    rollout: &RuntimeRollout,
+    seen: &RolloutSeen,
+    verdict: &Verdict,
+    carried: Carried,
+    now: Timestamp,
+) -> Result<Look, DriveError> {
+    let on = match carried {
         Carried::Now(on) => on,
         Carried::Later(look) => return Ok(look),
     };
-    if let Some(status) = report::rollout_status(rollout, seen, &verdict, now) {
+    if let Some(status) = report::rollout_status(rollout, seen, verdict, now) {
         if hands.write.rollout_status(rollout, &on, &status).await? == Written::Stale {
             return Ok(hands.after(&Written::<()>::Stale));
         }
         tracing::debug!(phase = ?status.phase, why = status.message, "said");
     }
     Ok(match verdict {
-        Verdict::Wait(_, Some(at)) => Look::At(at),
+        Verdict::Wait(_, Some(at)) => Look::At(*at),
         Verdict::Wait(_, None) | Verdict::Do(..) | Verdict::End(..) => Look::OnEvent,
     })
 }
@@ -73,77 +131,18 @@ async fn carry_out(
     now: Timestamp,
 ) -> Result<Carried, DriveError> {
     let written = match verdict {
-        Verdict::Wait(Why::Ended(outcome), _) => return late(hands, rollout, *outcome, now).await,
+        Verdict::Wait(Why::Ended(outcome), _) => return end::late(hands, rollout, *outcome, now).await,
         Verdict::Wait(..) => Written::Done(seen_ref(rollout)),
         Verdict::Do(write, why) => {
             tracing::info!(%why, write = word(write), "the rollout goes on");
             write_one(hands, rollout, seen, write).await?
         }
-        Verdict::End(outcome, why) => {
-            let written = hands.write.end(rollout, *outcome, evidence(why), now).await?;
-            if let Written::Done(_) = written {
-                tracing::info!(%outcome, %why, "the rollout has ended");
-                let note = report::outcome_event(rollout, *outcome, &why.to_string());
-                hands.write.announce(&About::Rollout(rollout), &note).await;
-                metrics().ended(*outcome);
-            }
-            written
-        }
+        Verdict::End(outcome, why) => end::end(hands, rollout, *outcome, why, now).await?,
     };
     Ok(match written {
         Written::Done(on) => Carried::Now(on),
         Written::Stale => Carried::Later(hands.after(&Written::<()>::Stale)),
     })
-}
-
-/// The evidence reference of a validated success.
-fn evidence(why: &Why) -> Option<&str> {
-    if let Why::Validated { evidence, .. } = why { evidence.as_deref() } else { None }
-}
-
-/// An ended rollout whose status does not say so: whoever ended it may have stopped before telling.
-async fn late(
-    hands: &mut Hands,
-    rollout: &RuntimeRollout,
-    outcome: Outcome,
-    now: Timestamp,
-) -> Result<Carried, DriveError> {
-    if !is_open(rollout) {
-        return Ok(Carried::Later(Look::OnEvent));
-    }
-    let finished = rollout.metadata.annotations.as_ref().and_then(|all| all.get(annotation::FINISHED_AT));
-    let finished: Timestamp = finished.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
-    match telling(finished, now) {
-        Telling::Wait(at) => return Ok(Carried::Later(Look::At(at))),
-        Telling::Over => {}
-        Telling::Now => {
-            let stored = rollout.status.as_ref().and_then(|status| status.message.clone());
-            let message = stored.unwrap_or_else(|| outcome.to_string());
-            let note = report::outcome_event(rollout, outcome, &message);
-            if hands.write.announce(&About::Rollout(rollout), &note).await == Announced::Now {
-                metrics().ended(outcome);
-            }
-        }
-    }
-    Ok(Carried::Now(seen_ref(rollout)))
-}
-
-/// Whether an end without status is to be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Telling {
-    Wait(Timestamp),
-    Now,
-    Over,
-}
-
-fn telling(finished: Timestamp, now: Timestamp) -> Telling {
-    if now < finished + UNTOLD_AFTER {
-        Telling::Wait(finished + UNTOLD_AFTER)
-    } else if now < finished + TOLD_AFTER {
-        Telling::Now
-    } else {
-        Telling::Over
-    }
 }
 
 /// The one write; the rollout as it is after it.
@@ -225,15 +224,49 @@ pub(crate) fn measure(rollout: Option<&RuntimeRollout>, seen: &RolloutSeen) {
 
 #[cfg(test)]
 mod tests {
+    use aicr_crds::reason::Outcome;
+    use serde_json::json;
+
     use super::*;
 
+    fn rollout() -> RuntimeRollout {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        serde_json::from_value(json!({
+            "apiVersion": "operator.aicr.run/v1alpha1", "kind": "RuntimeRollout", "metadata": { "name": "rollout-1" },
+            "spec": { "schemaVersion": "1", "kind": "Change", "runtime": { "name": "cluster", "uid": "u" },
+                "targetPlanDigest": digest, "attempt": 1, "steps": [], "inventory": [], "selection": "Automatic", "validation": "Disabled",
+                "actionTimeout": "30m", "deadline": "2026-11-30T00:00:00Z", "requestedBy": [] },
+        }))
+        .unwrap()
+    }
+
     #[test]
-    fn an_end_without_status_is_told_when_minutes_old_and_not_after_its_event_may_be_gone() {
-        let finished: Timestamp = "2026-11-29T10:00:00Z".parse().unwrap();
-        let after = |minutes| telling(finished, finished + SignedDuration::from_mins(minutes));
-        assert_eq!(after(1), Telling::Wait(finished + UNTOLD_AFTER));
-        assert_eq!(after(2), Telling::Now);
-        assert_eq!(after(54), Telling::Now);
-        assert_eq!(after(60), Telling::Over);
+    fn what_a_remove_marked_and_did_not_delete_is_told_by_the_rollout_s_name() {
+        let application = |by: &str, deleted: Option<&str>| -> Application {
+            let metadata = json!({ "name": "gpu", "annotations": { annotation::DELETE_ROLLOUT: by },
+                "deletionTimestamp": deleted });
+            serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+        };
+        assert!(is_marked(&application("rollout-1", None), &rollout()));
+        assert!(!is_marked(&application("rollout-2", None), &rollout()));
+        assert!(!is_marked(&application("rollout-1", Some("2026-11-29T00:00:00Z")), &rollout()));
+    }
+
+    #[test]
+    fn where_applications_could_not_be_looked_up_only_time_is_certain() {
+        let failed = Why::StepFailed {
+            release: "gpu".into(),
+            reason: StepReason::ReconcileFailed,
+            detail: "get Application nfd: 500".into(),
+        };
+        let ends = Verdict::End(Outcome::Failed, failed);
+        let succeeds = Verdict::End(Outcome::Succeeded, Why::Complete);
+        let drifts = Verdict::Wait(Why::Drift(Vec::new()), None);
+        let begins = Verdict::Do(Write::Begin { index: 0 }, Why::Complete);
+        let certain = |verdict: &Verdict| (is_certain(verdict, View::Partial), is_certain(verdict, View::Whole));
+        assert_eq!(certain(&ends), (true, true));
+        for other in [&succeeds, &drifts, &begins] {
+            assert_eq!(certain(other), (false, true), "{other:?}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What an installation says once to the hands.
 
+use std::collections::BTreeSet;
+
 use aicr_decide::{resolve::Installation, seen::Settings};
 use aicr_mirror::SourcesConfig;
 
@@ -23,6 +25,10 @@ pub struct DriveSettings {
     pub chart_sources: SourcesConfig,
     /// How AICR Jobs look, where they run, and which Secret holds the registry's credentials.
     pub jobs: JobSettings,
+    /// Custom resources whose own word counts before a release is ready, by the names of their CRDs (`plural.group`).
+    pub gates: BTreeSet<String>,
+    /// Images of AICR's checks, as `REPOSITORY:TAG@DIGEST`: others fail a validation run.
+    pub validator_images: Vec<String>,
     /// How the registry's tokens are fetched and kept; `None` where the administrator supplies the Secrets.
     pub tokens: Option<TokenSettings>,
     /// Seconds for which one watch is asked for, 1 to 294; usually [`WATCH_SECONDS`]. One that says nothing for five more

@@ -6,6 +6,7 @@
 mod archive;
 pub mod bundle;
 pub mod chart;
+pub mod ctrf;
 mod error;
 pub mod failure;
 pub mod image_refs;

@@ -29,6 +29,7 @@ enum Command {
     Bundle,
     UpgradeCheck,
     Validate,
+    Check,
 }
 
 impl Command {
@@ -40,6 +41,7 @@ impl Command {
             "bundle" => Some(Self::Bundle),
             "upgrade-check" => Some(Self::UpgradeCheck),
             "validate" => Some(Self::Validate),
+            "check" => Some(Self::Check),
             _ => None,
         }
     }
@@ -53,6 +55,7 @@ impl Command {
             Self::Bundle => "bundle",
             Self::UpgradeCheck => "upgrade-check",
             Self::Validate => "validate",
+            Self::Check => "check",
         }
     }
 
@@ -63,6 +66,7 @@ impl Command {
             Self::Bundle => bundle::FLAGS,
             Self::UpgradeCheck => upgrade_check::FLAGS,
             Self::Validate => validate::FLAGS,
+            Self::Check => validate::check::FLAGS,
         }
     }
 }
@@ -153,6 +157,7 @@ async fn execute(command: Command, parsed: &Parsed) -> Result<(), Failure> {
         Command::Bundle => Box::pin(interruptible(bundle::run(parsed))).await,
         Command::UpgradeCheck => Box::pin(interruptible(upgrade_check::run(parsed))).await,
         Command::Validate => Box::pin(interruptible(validate::run(parsed))).await,
+        Command::Check => Box::pin(interruptible(validate::check::run(parsed))).await,
     }
 }
 

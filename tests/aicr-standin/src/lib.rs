@@ -7,6 +7,7 @@ mod charts;
 mod cli;
 mod configmap;
 mod constraint;
+mod evidence;
 mod failure;
 mod faults;
 mod log;

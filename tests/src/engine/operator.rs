@@ -1,5 +1,6 @@
 //! The operator's drive loop in this process, in a tokio runtime of its own: dropping it is the crash.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ pub fn settings() -> DriveSettings {
             registry_secret: RegistrySecret::Anonymous,
             ..JobSettings::default()
         },
+        gates: BTreeSet::new(),
+        validator_images: Vec::new(),
         tokens: None,
         watch_seconds: WATCH_SECONDS,
         instance: "aicr-operator-played".to_owned(),
@@ -93,8 +96,8 @@ impl Operator {
             let real = aicr_drive::client(config).unwrap_or_else(|error| panic!("a client: {error}"));
             let (watching, driving) = Drive::new(&way.client(real), settings).split();
             tokio::select! {
-                ended = Box::pin(watching.run()) => ended,
-                ended = Box::pin(driving.run(std::future::ready(()), std::future::pending())) => ended,
+                ended = watching.run() => ended,
+                ended = driving.run(std::future::ready(()), std::future::pending()) => ended,
             }
         });
         Self { wire, running, runtime: Some(runtime) }

@@ -176,10 +176,36 @@ pub(crate) fn the_end_is_told_once(stage: &Stage) {
     let told: Vec<_> =
         stage.events(&name(&rollout)).into_iter().filter(|(reason, _)| reason == "RolloutSucceeded").collect();
     assert_eq!(told.len(), 1, "{told:?}");
+    // The replica that leads now wrote the end; the one before was killed on the way.
+    let counted = stage.metric("aicr_operator_rollout_outcomes_total{outcome=\"Succeeded\"}");
+    assert!((counted - 1.0).abs() < f64::EPSILON, "{counted}");
     stage.until_reason("Ready", "ValidationDisabled", 2);
     assert_eq!(stage.condition("Available").1, "Healthy");
     assert_eq!(stage.condition("Stalled").1, "Progressing");
     let runtime = stage.json(&["get", "clusterruntime", "cluster"]);
     assert_eq!(runtime["status"]["activePlanDigest"], rollout["spec"]["targetPlanDigest"]);
     assert_eq!(runtime["status"]["rollout"], Value::Null);
+}
+
+/// B39: a login of Argo CD's own below our prefix, seen by whoever may list Secrets; it is gone again.
+pub(crate) fn a_second_login_of_argo_cd_is_named_until_it_is_gone(stage: &Stage) {
+    let applications = stage.list(&["get", "applications", "-n", "argocd"]);
+    let url = applications[0]["spec"]["source"]["repoURL"].as_str().unwrap();
+    // A neighbour of the charts, so that Argo CD's own work is not disturbed.
+    let url = format!("{}/nobodys-chart", url.strip_prefix("oci://").unwrap().rsplit_once('/').unwrap().0);
+    let administrator = stage.administrator();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {
+            "name": "old-login", "namespace": "argocd", "labels": {"argocd.argoproj.io/secret-type": "repository"},
+        },
+        "stringData": {"type": "oci", "url": url, "username": "old", "password": "the-old-password"},
+    });
+    administrator.send(&["create"], &secret).passed();
+    let page = administrator.aicr(&["status"]).passed();
+    assert!(page.contains(&format!("repository Secret argocd/old-login has its own login for {url}")), "{page}");
+    assert!(!page.contains("the-old-password"), "{page}");
+    stage.kubectl(&["delete", "secret", "old-login", "-n", "argocd"]);
+    let page = administrator.aicr(&["status"]).passed();
+    assert!(!page.contains("Warnings"), "{page}");
 }

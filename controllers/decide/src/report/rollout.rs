@@ -207,7 +207,8 @@ fn ended_at(rollout: &RuntimeRollout, verdict: &Verdict, now: Timestamp) -> Opti
     let recorded = recorded.and_then(|text| text.parse().ok()).map(Time);
     match verdict {
         Verdict::End(..) => recorded.or(Some(Time(now))),
-        Verdict::Wait(Why::Ended(_), _) => recorded,
+        // Also while a mark that it left is taken off.
+        Verdict::Wait(Why::Ended(_), _) | Verdict::Do(_, Why::Ended(_)) => recorded,
         Verdict::Do(..) | Verdict::Wait(..) => None,
     }
 }

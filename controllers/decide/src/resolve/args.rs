@@ -68,19 +68,33 @@ fn shown(toleration: &Toleration) -> String {
 
 /// `aicr snapshot` as launcher: its agent runs on an accelerated node and writes the output ConfigMap.
 pub(super) fn snapshot(spec: &ClusterRuntimeSpec, install: &Installation, job: &str) -> Vec<String> {
+    let mut args = launcher(spec, install);
+    args.extend(launched(job, &install.discovery_namespace));
+    args
+}
+
+/// The snapshot's command line, but for what depends on its Job.
+pub fn launcher(spec: &ClusterRuntimeSpec, install: &Installation) -> Vec<String> {
     let accelerated = &spec.placement.accelerated;
-    let args = Args::command("snapshot")
+    Args::command("snapshot")
         .flag("--namespace", &install.discovery_namespace)
         .flag("--image", &install.aicr.image)
         .flag("--service-account-name", &install.agent_service_account)
-        .flag("--job-name", super::agents::prefix(job).unwrap_or_else(|| job.to_owned()))
         .selector("--node-selector", &accelerated.node_selector)
         .flag("--timeout", "5m")
         .optional("--os", spec.criteria.os.map(Os::as_str))
         .optional("--requests", install.agent_requests.as_deref())
         .optional("--limits", install.agent_limits.as_deref())
-        .switch("--privileged=false", !install.agent_privileged);
-    args.flag("--output", format!("cm://{}/{job}", install.discovery_namespace)).0
+        .switch("--privileged=false", !install.agent_privileged)
+        .0
+}
+
+/// What depends on it: whose agents they are, and where they write.
+pub(crate) fn launched(job: &str, namespace: &str) -> Vec<String> {
+    Args::default()
+        .flag("--job-name", super::agents::prefix(job).unwrap_or_else(|| job.to_owned()))
+        .flag("--output", format!("cm://{namespace}/{job}"))
+        .0
 }
 
 /// `aicr recipe` from a snapshot, with everything that is stated.

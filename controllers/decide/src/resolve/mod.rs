@@ -18,7 +18,8 @@ pub mod token;
 mod verdict;
 
 pub use agents::{launcher as launcher_of_agent, left_behind as agents_left_behind};
-pub use args::upgrade_check;
+pub(crate) use args::launched;
+pub use args::{launcher, upgrade_check};
 pub use cleanup::{KEPT_SECONDS, kept_longer};
 pub use discovery::{Group, Groups, NodeLabels, NodeSeen, labels_of_interest};
 pub use inputs::{AicrInstall, Installation, input_label, of_spec};

@@ -236,7 +236,7 @@ fn write(action: Action, seen: &RolloutSeen, step: &InFlight<'_>) -> Option<Writ
 }
 
 /// How the step at `index` starts: `status.current` first, then its one write.
-pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize) -> Verdict {
+pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, now: Timestamp) -> Verdict {
     let step = &position.steps()[index];
     let starting = Why::Starting { release: step.release.clone(), operation: step.operation };
     let stored = position.rollout.status.as_ref().and_then(|status| status.current.as_ref());
@@ -244,6 +244,9 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize) -
         stored.is_some_and(|current| usize::try_from(current.index) == Ok(index) && current.release == step.release);
     if !begun {
         return Verdict::Do(Write::Begin { index }, starting);
+    }
+    if let Some(trouble) = &seen.facts.trouble {
+        return hindered(position, step, index, trouble, now);
     }
     let application = position.application(&step.release);
     match step.operation {
@@ -258,6 +261,18 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize) -
 /// The target lacks what the step names: waited for until the rollout's deadline.
 fn unknown(position: &Position<'_>, step: &Step) -> Verdict {
     Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0))
+}
+
+/// The step has begun, and what it needs could not be read or written: that is observed of it, and its time goes on.
+fn hindered(position: &Position<'_>, step: &Step, index: usize, trouble: &str, now: Timestamp) -> Verdict {
+    let current = current(position.rollout, index, step, None, now);
+    let timeout = current.timeout_from.0 + action_timeout(position.rollout);
+    let (reason, detail) = (StepReason::ReconcileFailed, trouble.to_owned());
+    if now < timeout {
+        Verdict::Wait(waits(step, reason, detail), Some(timeout))
+    } else {
+        Verdict::End(Outcome::Failed, Why::StepFailed { release: step.release.clone(), reason, detail })
+    }
 }
 
 /// Adopt: the ownership annotations and nothing else. Its Application is there, as the inventory has just said.

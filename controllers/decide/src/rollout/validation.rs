@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     message::listed,
-    resolve::{JobPhase, JobPlan, JobSeen, Output, RunState, Stage, StageRuns, input_label, job_name, run_state},
+    resolve::{
+        JobPhase, JobPlan, JobSeen, Output, RunState, Stage, StageRuns, input_label, job_name, launched, run_state,
+    },
     seam,
     seen::{RolloutSeen, TargetSeen},
 };
@@ -174,7 +176,7 @@ fn snapshot_job(seen: &RolloutSeen, input: &str, attempt: u32) -> JobPlan {
     let place = &seen.facts.validation.place;
     let name = job_name(Stage::Snapshot, input, attempt);
     let mut args = place.snapshot.clone();
-    args.extend(["--output".to_owned(), format!("cm://{}/{name}", place.discovery_namespace)]);
+    args.extend(launched(&name, &place.discovery_namespace));
     JobPlan {
         name,
         stage: Stage::Snapshot,
@@ -242,6 +244,9 @@ pub(super) fn due(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -
     match validation(position, seen, now) {
         Validation::None | Validation::Passed { .. } | Validation::Failed(_) => None,
         Validation::Due(plan) => {
+            if let Some(trouble) = &seen.facts.trouble {
+                return Some(Verdict::Wait(Why::ValidationUnavailable(trouble.clone()), until));
+            }
             let why = Why::Validating { run: plan.name.clone(), message: "AICR Jobs are running".to_owned() };
             Some(Verdict::Do(Write::RunValidation(plan), why))
         }

@@ -4,6 +4,7 @@
 
 mod docs;
 mod found;
+mod hands;
 mod live;
 mod readiness;
 mod rules;

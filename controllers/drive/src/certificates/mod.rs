@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use self::seen::{Seen, SeenFeeds};
 use crate::{
+    controller::Running,
     error::{DriveError, chain},
     metrics,
     write::{AuthorityWriter, Written},
@@ -100,13 +101,15 @@ impl Certificates {
     ///
     /// # Errors
     /// The watches ended, which none does.
-    pub async fn run(self) -> Result<(), DriveError> {
+    pub fn run(self) -> Running {
         let Self { feeds, keeper, leading } = self;
-        tokio::select! {
-            () = Box::pin(feeds.run()) => {}
-            () = Box::pin(keeper.run(leading)) => {}
-        }
-        Err(DriveError::WatchesEnded)
+        Box::pin(async move {
+            tokio::select! {
+                () = Box::pin(feeds.run()) => {}
+                () = Box::pin(keeper.run(leading)) => {}
+            }
+            Err(DriveError::WatchesEnded)
+        })
     }
 }
 

@@ -7,12 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
+use super::asked::asked;
 use crate::{
     credentials::{Held, Holding},
     error::DriveError,
     jobs::{RegistrySecret, objects::DOCKER_KEY},
     settings::DriveSettings,
-    write::CALL_LIMIT,
 };
 
 /// How long credentials that were read are good.
@@ -90,11 +90,7 @@ impl CredentialsReader {
         {
             return Ok(access.clone());
         }
-        let act = || format!("get Secret {name}");
-        let secret = tokio::time::timeout(CALL_LIMIT, self.api.get_opt(&name))
-            .await
-            .map_err(|_| DriveError::Timeout { act: act(), seconds: CALL_LIMIT.as_secs() })?
-            .map_err(|source| DriveError::Api { act: act(), source: Box::new(source) })?;
+        let secret = asked(format!("get Secret {name}"), self.api.get_opt(&name)).await?;
         let (access, until) = match docker_config(secret.as_ref(), &name, &self.namespace) {
             Ok(config) => {
                 self.failures = 0;

@@ -8,7 +8,8 @@ use std::{
 use aicr_crds::application::Application;
 use kube::{Api, Client};
 
-use crate::{error::DriveError, settings::DriveSettings, write::CALL_LIMIT};
+use super::asked::asked;
+use crate::{error::DriveError, settings::DriveSettings};
 
 /// How long an answer is good: that nothing is there, since our own watch tells of what we make ourselves.
 const ABSENT: Duration = Duration::from_mins(1);
@@ -35,11 +36,7 @@ impl Lookups {
                 return Ok(answer.clone());
             }
         }
-        let act = || format!("get Application {name}");
-        let answer = tokio::time::timeout(CALL_LIMIT, self.api.get_opt(name))
-            .await
-            .map_err(|_| DriveError::Timeout { act: act(), seconds: CALL_LIMIT.as_secs() })?
-            .map_err(|source| DriveError::Api { act: act(), source: Box::new(source) })?;
+        let answer = asked(format!("get Application {name}"), self.api.get_opt(name)).await?;
         self.known.insert(name.to_owned(), (Instant::now(), answer.clone()));
         Ok(answer)
     }

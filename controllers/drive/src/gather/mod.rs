@@ -1,44 +1,76 @@
 //! Cluster to values: what decisions are made of, gathered once for each.
 
+mod asked;
 mod credentials;
 mod documents;
 mod engine;
 mod groups;
+mod live;
 mod lookups;
+mod pins;
 mod rights;
 mod runs;
+mod trouble;
+mod validation;
 
 use std::{collections::BTreeSet, future::Future, sync::Arc};
 
 use aicr_crds::{ClusterRuntime, RuntimeRollout, application::Application};
 use aicr_decide::{
-    facts::{Facts, Refusals},
+    facts::{Facts, Refusals, ValidationSeen},
     resolve::{Credentials, Installation, JobSeen, MirrorSeen, RunRecord, Seen},
-    rollout::Position,
+    rollout::{Position, validation_input},
     seen::{Resolution, ResolutionState, RolloutSeen, RuntimeSeen, Settings, TargetSeen, World, age_key, outcome},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use kube::Client;
+use kube::{Client, ResourceExt as _};
 
 pub(crate) use aicr_decide::resolve::Namespaces;
 pub(crate) use credentials::Access;
 pub(crate) use runs::{Finished, Jobs};
+pub(crate) use trouble::Troubles;
 
 use self::{
     credentials::CredentialsReader,
     groups::Counted,
+    live::LiveReader,
     lookups::Lookups,
     rights::{MayWrite, Rights},
     runs::Runs,
+    trouble::Reading,
+    validation::ValidationReader,
 };
 use crate::{
     credentials::Held,
-    error::DriveError,
+    error::{DriveError, chain},
     settings::DriveSettings,
     watch::{Document, Watches},
     write::CALL_LIMIT,
 };
+
+/// The world, and how much of it could be seen.
+pub(crate) struct Sight {
+    pub(crate) world: World,
+    /// Why Applications that are not watched could not be looked up; then some may be there that this world lacks.
+    pub(crate) lacks: Option<DriveError>,
+}
+
+/// How much could be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Everything.
+    Whole,
+    /// Applications may be there that could not be looked up.
+    Partial,
+}
+
+impl Sight {
+    /// How much could be seen.
+    pub(crate) fn view(&self) -> View {
+        if self.lacks.is_none() { View::Whole } else { View::Partial }
+    }
+}
 
 /// Gathers; holds what was asked of the API server beside the watches, each for a while.
 pub(crate) struct Gatherer {
@@ -51,8 +83,12 @@ pub(crate) struct Gatherer {
     rights: Rights,
     credentials: CredentialsReader,
     counted: Counted,
+    live: LiveReader,
+    validation: ValidationReader,
     /// Writes that were refused for good, as long as this process lives.
     pub(crate) refusals: Refusals,
+    /// What could not be read or written for a step.
+    pub(crate) troubles: Troubles,
 }
 
 impl Gatherer {
@@ -65,10 +101,13 @@ impl Gatherer {
             rights: Rights::new(client, &settings),
             credentials: CredentialsReader::new(client, &settings, held),
             counted: Counted::default(),
+            live: LiveReader::new(client, &settings.gates),
+            validation: ValidationReader::new(client, &settings),
             decide: Arc::new(settings.decide.clone()),
             install: Arc::new(settings.install.clone()),
             settings,
             refusals: Refusals::default(),
+            troubles: Troubles::default(),
         }
     }
 
@@ -99,13 +138,8 @@ impl Gatherer {
         self.rollouts().0
     }
 
-    /// Everything around the runtime.
-    pub(crate) async fn world(
-        &mut self,
-        runtime: ClusterRuntime,
-        resolution: Resolution,
-        jobs: &[JobSeen],
-    ) -> Result<World, DriveError> {
+    /// Everything around the runtime, as far as it can be read.
+    pub(crate) async fn world(&mut self, runtime: ClusterRuntime, resolution: Resolution, jobs: &[JobSeen]) -> Sight {
         let uid = runtime.metadata.uid.clone().unwrap_or_default();
         let (mut rollouts, mut unreadable) = self.rollouts();
         let read = rollouts.iter().filter_map(|rollout| rollout.metadata.name.clone());
@@ -130,8 +164,36 @@ impl Gatherer {
             assessments: documents::assessments(&documents),
             facts: Facts { refusals: self.refusals.clone(), ..Facts::default() },
         };
-        self.complete(&mut world).await?;
-        Ok(world)
+        let lacks = self.complete(&mut world).await.err();
+        self.troubles.read(Reading::Applications, lacks.as_ref());
+        world.facts.live = Box::pin(self.live.look(&world, &mut self.troubles)).await;
+        world.facts.validation = self.validation(&world).await;
+        world.facts.trouble = world.unfinished().and_then(|rollout| self.troubles.of(&rollout.name_any()));
+        Sight { world, lacks }
+    }
+
+    /// What validation needs, as far as it is asked about now; its Jobs are among the world's.
+    async fn validation(&mut self, world: &World) -> ValidationSeen {
+        let mut seen = ValidationSeen {
+            place: self.validation.place(world),
+            lacks: None,
+            jobs: Vec::new(),
+            reports: self.runs.reports().clone(),
+        };
+        if validation::is_due(world) {
+            let access = self.credentials.read(Timestamp::now()).await;
+            let credentials =
+                access.map_or_else(|error| Credentials::Unavailable(chain(&error)), |one| one.credentials());
+            seen.lacks = self.validation.lacks(&credentials).await;
+        } else {
+            self.validation.forget();
+        }
+        seen
+    }
+
+    /// When to look again by itself.
+    pub(crate) fn again(&self, now: Timestamp) -> Option<Timestamp> {
+        [self.token_turns_stale(now), self.validation.again(now)].into_iter().flatten().min()
     }
 
     fn stored_applications(&self) -> Vec<Arc<Application>> {
@@ -162,7 +224,7 @@ impl Gatherer {
             install: &world.install,
             groups: self.counted.groups(&self.watches.nodes, &world.runtime.spec.placement),
             snapshots: documents::snapshots(&documents),
-            jobs: world.jobs.clone(),
+            jobs: resolving(world),
             records: documents::records(&documents),
             plans: own.map(|(digest, _)| *digest).collect(),
             gpu_operator: documents::gpu_operator(world),
@@ -186,6 +248,12 @@ impl Gatherer {
         }
     }
 
+    /// Whether an Application is marked for a Remove of this rollout that did not delete it.
+    pub(crate) fn is_marked(&self, rollout: &RuntimeRollout) -> bool {
+        let all = self.watches.applications.all();
+        all.iter().any(|application| crate::rollout::is_marked(application, rollout))
+    }
+
     /// AICR Jobs, with what of them has just finished.
     pub(crate) async fn jobs(&mut self, now: Timestamp) -> Result<Jobs, DriveError> {
         self.runs.look(&self.watches, now).await
@@ -202,7 +270,7 @@ impl Gatherer {
     }
 
     /// When Argo CD's token turns stale by itself.
-    pub(crate) fn token_turns_stale(&self, now: Timestamp) -> Option<Timestamp> {
+    fn token_turns_stale(&self, now: Timestamp) -> Option<Timestamp> {
         self.watches.token().turns_stale(now)
     }
 
@@ -251,6 +319,12 @@ impl Gatherer {
             tokio::time::timeout(CALL_LIMIT, wait).await.map_err(|_| DriveError::Timeout { act, seconds })
         }
     }
+}
+
+/// The Jobs of resolution: a rollout's validation takes a snapshot of its own, which is none of its inputs.
+fn resolving(world: &World) -> Vec<JobSeen> {
+    let validations: BTreeSet<String> = world.rollouts.iter().map(|rollout| validation_input(rollout)).collect();
+    world.jobs.iter().filter(|job| !validations.contains(&job.input)).cloned().collect()
 }
 
 /// Releases whose Applications matter, whoever's they are.

@@ -6,7 +6,10 @@ use std::{
 };
 
 use aicr_crds::keys::label;
-use aicr_decide::resolve::{AicrInstall, JobPhase, JobSeen, Stage, launcher_of_agent};
+use aicr_decide::{
+    facts::Report,
+    resolve::{AicrInstall, JobPhase, JobSeen, Stage, launcher_of_agent},
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -14,12 +17,15 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, api::ListParams};
 
+use super::{asked::asked, pins::Pins};
 use crate::{
     error::DriveError,
-    jobs::seen::{self, Around},
+    jobs::{
+        report,
+        seen::{self, Around},
+    },
     settings::DriveSettings,
     watch::{Shelf, Watches},
-    write::CALL_LIMIT,
 };
 
 /// How soon a Job that waits is looked at again; people are told within half a minute.
@@ -52,13 +58,36 @@ pub(super) struct Runs {
     client: Client,
     aicr: AicrInstall,
     discovery: String,
+    /// Registry and prefix below which evidence is pushed.
+    repository: String,
     finished: BTreeMap<String, JobSeen>,
+    /// Reports of finished validation Jobs, by name.
+    reports: BTreeMap<String, Report>,
+    pins: Pins,
+    /// What was seen against the images of a validation Job's checks, whose pods are gone when it ends.
+    unpinned: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Runs {
     pub(super) fn new(client: Client, settings: &DriveSettings) -> Self {
         let discovery = settings.jobs.discovery_namespace.clone();
-        Self { client, aicr: settings.install.aicr.clone(), discovery, finished: BTreeMap::new() }
+        let aicr = settings.install.aicr.clone();
+        let repository = settings.install.repository.clone();
+        Self {
+            client,
+            aicr,
+            discovery,
+            repository,
+            finished: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            pins: Pins::new(&settings.validator_images),
+            unpinned: BTreeMap::new(),
+        }
+    }
+
+    /// Reports of finished validation Jobs.
+    pub(super) fn reports(&self) -> &BTreeMap<String, Report> {
+        &self.reports
     }
 
     /// The Jobs of our launchers' agents. They carry AICR's labels, not ours, so no watch of ours tells of them.
@@ -76,7 +105,9 @@ impl Runs {
         let pods: Vec<Arc<Pod>> = watches.pods.iter().flat_map(Shelf::all).collect();
         let uids: BTreeSet<&str> = objects.iter().filter_map(|job| job.metadata.uid.as_deref()).collect();
         self.finished.retain(|uid, _| uids.contains(uid.as_str()));
+        self.reports.retain(|name, _| self.finished.values().any(|job| job.name == *name));
         let mut jobs = Jobs { all: Vec::new(), finished: Vec::new(), again: None };
+        self.check_images(&objects, &pods);
         for job in &objects {
             if is_finished(job) {
                 self.ended(job, now, &mut jobs).await?;
@@ -88,6 +119,21 @@ impl Runs {
         }
         jobs.all.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(jobs)
+    }
+
+    /// While a validation Job runs, the other pods of its namespace are its checks'.
+    fn check_images(&mut self, objects: &[Arc<Job>], pods: &[Arc<Pod>]) {
+        let ours: BTreeSet<&str> = objects.iter().map(|job| place(job).1).collect();
+        let running = objects.iter().find(|job| is_of(job, Stage::Validation) && !is_finished(job));
+        let Some((namespace, name)) = running.map(|job| place(job)) else { return };
+        let is_check = |pod: &&Arc<Pod>| {
+            let of = pod.metadata.labels.as_ref().and_then(|labels| labels.get("job-name"));
+            pod.metadata.namespace.as_deref() == Some(namespace) && of.is_some_and(|of| !ours.contains(of.as_str()))
+        };
+        let found: BTreeSet<String> = pods.iter().filter(is_check).flat_map(|pod| self.pins.against(pod)).collect();
+        if !found.is_empty() {
+            self.unpinned.entry(name.to_owned()).or_default().extend(found);
+        }
     }
 
     /// What it was is final, and the watch on pods may lag behind the one on Jobs: so the pods are asked for, once.
@@ -108,6 +154,10 @@ impl Runs {
         let events = if hidden { self.events(namespace, name).await? } else { Vec::new() };
         let around = Around { pods: &pods, events: &events, output: output.as_ref(), aicr: &self.aicr, now };
         let Some(seen) = seen::job(job, around) else { return Ok(()) };
+        let unpinned = self.unpinned.remove(&seen.name).unwrap_or_default();
+        if let Some(report) = report::of(&seen, output.as_ref(), &self.repository, unpinned) {
+            self.reports.insert(seen.name.clone(), report);
+        }
         self.finished.insert(uid, seen.clone());
         jobs.all.push(seen.clone());
         let at = match &seen.phase {
@@ -188,8 +238,12 @@ fn place(job: &Job) -> (&str, &str) {
 
 /// Whether it runs AICR's launcher, behind which the Job that matters is hidden.
 fn is_launcher(job: &Job) -> bool {
-    let stage = job.metadata.labels.as_ref().and_then(|labels| labels.get(label::STAGE));
-    stage.map(String::as_str) == Some(Stage::Snapshot.as_str())
+    is_of(job, Stage::Snapshot)
+}
+
+fn is_of(job: &Job, stage: Stage) -> bool {
+    let label = job.metadata.labels.as_ref().and_then(|labels| labels.get(label::STAGE));
+    label.map(String::as_str) == Some(stage.as_str())
 }
 
 fn has_started(pod: &Pod) -> bool {
@@ -204,13 +258,6 @@ fn is_finished(job: &Job) -> bool {
         .into_iter()
         .flatten()
         .any(|condition| condition.status == "True" && matches!(condition.type_.as_str(), "Complete" | "Failed"))
-}
-
-async fn asked<T>(act: String, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, DriveError> {
-    match tokio::time::timeout(CALL_LIMIT, call).await {
-        Err(_) => Err(DriveError::Timeout { act, seconds: CALL_LIMIT.as_secs() }),
-        Ok(answer) => answer.map_err(|source| DriveError::Api { act, source: Box::new(source) }),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! AICR Jobs as objects: what a planned run is made of, and what is seen of one.
 
 pub mod objects;
+pub(crate) mod report;
 pub mod seen;
 
 use std::collections::BTreeMap;
@@ -31,10 +32,12 @@ pub struct JobSettings {
     pub discovery_namespace: String,
     /// Namespace of validation Jobs.
     pub validation_namespace: String,
-    /// Service account of every Job but the snapshot's.
+    /// Service account of recipe, render and assessment Jobs.
     pub jobs_service_account: String,
     /// Service account of snapshot Jobs, which run AICR's launcher.
     pub snapshot_service_account: String,
+    /// Service account of validation Jobs, which run AICR's launcher.
+    pub validation_service_account: String,
     /// Where a run that pushes has the registry's credentials from.
     pub registry_secret: RegistrySecret,
     /// Authorities of the registry's certificate that a run which pushes trusts beside the system's, in PEM; may be
@@ -59,9 +62,8 @@ impl JobSettings {
     fn service_account(&self, stage: Stage) -> &str {
         match stage {
             Stage::Snapshot => &self.snapshot_service_account,
-            Stage::Recipe | Stage::Base | Stage::Render | Stage::Assessment | Stage::Validation => {
-                &self.jobs_service_account
-            }
+            Stage::Validation => &self.validation_service_account,
+            Stage::Recipe | Stage::Base | Stage::Render | Stage::Assessment => &self.jobs_service_account,
         }
     }
 }

@@ -94,9 +94,9 @@ pub fn output(plan: &JobPlan, settings: &JobSettings, job_uid: &str) -> Option<C
 
 /// The Secret with the registry's credentials of the moment, where the run has one of its own; owned by the Job.
 pub fn secret(plan: &JobPlan, settings: &JobSettings, job_uid: &str, docker_config: &[u8]) -> Option<Secret> {
-    match (plan.output, &settings.registry_secret) {
-        (Output::ConfigMap, _) | (Output::Registry, RegistrySecret::Anonymous | RegistrySecret::Kept(_)) => None,
-        (Output::Registry, RegistrySecret::OfTheRun) => Some(Secret {
+    match (pushes(plan), &settings.registry_secret) {
+        (false, _) | (true, RegistrySecret::Anonymous | RegistrySecret::Kept(_)) => None,
+        (true, RegistrySecret::OfTheRun) => Some(Secret {
             metadata: owned(plan, settings, secret_name(plan), job_uid),
             type_: Some("kubernetes.io/dockerconfigjson".to_owned()),
             data: Some([(DOCKER_KEY.to_owned(), ByteString(docker_config.to_vec()))].into()),
@@ -218,20 +218,25 @@ fn container(plan: &JobPlan, settings: &JobSettings, mounts: Vec<VolumeMount>) -
 /// Memory that one run may take.
 pub(super) const MEMORY_LIMIT: &str = "256Mi";
 
+/// Whether the command speaks to the registry: a bundle is its output, evidence goes there beside the report.
+fn pushes(plan: &JobPlan) -> bool {
+    match (plan.output, plan.stage) {
+        (Output::Registry, _) | (Output::ConfigMap, Stage::Validation) => true,
+        (Output::ConfigMap, Stage::Snapshot | Stage::Recipe | Stage::Base | Stage::Render | Stage::Assessment) => false,
+    }
+}
+
 fn registry_secret(plan: &JobPlan, settings: &JobSettings) -> Option<String> {
-    match (plan.output, &settings.registry_secret) {
-        (Output::ConfigMap, _) | (Output::Registry, RegistrySecret::Anonymous) => None,
-        (Output::Registry, RegistrySecret::Kept(name)) => Some(name.clone()),
-        (Output::Registry, RegistrySecret::OfTheRun) => Some(secret_name(plan)),
+    match (pushes(plan), &settings.registry_secret) {
+        (false, _) | (true, RegistrySecret::Anonymous) => None,
+        (true, RegistrySecret::Kept(name)) => Some(name.clone()),
+        (true, RegistrySecret::OfTheRun) => Some(secret_name(plan)),
     }
 }
 
 /// The registry's own authorities, where the run speaks to it and there are any.
 fn registry_authorities<'a>(plan: &JobPlan, settings: &'a JobSettings) -> Option<&'a str> {
-    match plan.output {
-        Output::ConfigMap => None,
-        Output::Registry => Some(settings.registry_ca_bundle.as_str()).filter(|pem| !pem.is_empty()),
-    }
+    Some(settings.registry_ca_bundle.as_str()).filter(|pem| pushes(plan) && !pem.is_empty())
 }
 
 /// Every volume with its mount.
@@ -282,6 +287,7 @@ mod tests {
             validation_namespace: "aicr-validation".into(),
             jobs_service_account: "aicr-jobs".into(),
             snapshot_service_account: "aicr-snapshot-launcher".into(),
+            validation_service_account: "aicr-validation-launcher".into(),
             registry_secret: RegistrySecret::Kept("registry".into()),
             ..JobSettings::default()
         }
@@ -426,6 +432,20 @@ mod tests {
         assert_eq!(pod["volumes"].as_array().unwrap().len(), 1);
         assert_eq!(made(Stage::Assessment, &settings())["spec"]["template"]["spec"]["serviceAccountName"], "aicr-jobs");
         assert!(inputs(&plan(Stage::Snapshot), &settings(), "uid").is_none());
+    }
+
+    #[test]
+    fn validation_runs_as_its_launcher_and_pushes_evidence_beside_its_report() {
+        let job = made(Stage::Validation, &settings());
+        assert_eq!(job["metadata"]["namespace"], "aicr-validation");
+        let pod = &job["spec"]["template"]["spec"];
+        assert_eq!(pod["serviceAccountName"], "aicr-validation-launcher");
+        assert_eq!(pod["automountServiceAccountToken"], true);
+        assert_eq!(pod["containers"][0]["env"], json!([{"name": "DOCKER_CONFIG", "value": "/docker"}]));
+        let of_the_run = JobSettings { registry_secret: RegistrySecret::OfTheRun, ..settings() };
+        let secret = secret(&plan(Stage::Validation), &of_the_run, "uid", b"{}").unwrap();
+        assert_eq!(secret.metadata.namespace.as_deref(), Some("aicr-validation"));
+        assert!(output(&plan(Stage::Validation), &settings(), "uid").is_some());
     }
 
     #[test]

@@ -6,15 +6,18 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
+use backon::ExponentialBuilder;
 use futures::StreamExt as _;
 use kube::{
     Api, Resource,
     runtime::{
         WatchStreamExt as _,
         reflector::{ObjectRef, Store, store::Writer},
-        watcher::{self, Config, Event, watcher},
+        utils::ResetTimerBackoff,
+        watcher::{self, Config, Event, ExponentialBackoff, watcher},
     },
 };
 use serde::de::DeserializeOwned;
@@ -185,12 +188,23 @@ where
 
     /// Watches, without end; a failure is logged and the watch begun again after a while.
     pub(crate) async fn run(&mut self) {
-        let stream = watcher(self.api.clone(), self.config.clone()).default_backoff();
+        let stream = watcher(self.api.clone(), self.config.clone()).backoff(pauses());
         let mut stream = std::pin::pin!(stream);
         while let Some(event) = stream.next().await {
             self.take(event);
         }
     }
+}
+
+/// Pauses between the attempts of a failed watch. kube's own grow to half a minute, for which a leader that is back would go by
+/// an old view.
+fn pauses() -> ResetTimerBackoff<ExponentialBackoff> {
+    let growing = ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(500))
+        .with_max_delay(Duration::from_secs(5))
+        .with_jitter()
+        .without_max_times();
+    ResetTimerBackoff::new(growing.into(), Duration::from_mins(2))
 }
 
 /// Waits for a store to be empty or not.
@@ -291,5 +305,25 @@ mod tests {
         assert!(!shelf.is_refused() && shelf.is_synced());
         feed.clear();
         assert!(!shelf.is_answered() && shelf.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_else_owns_fields_of_a_spec_is_still_known_when_managed_fields_are_dropped() {
+        use aicr_crds::application::Application;
+        let (shelf, mut feed) =
+            shelf("Application", Api::namespaced(client(), "argocd"), Config::default(), &Changes::new());
+        let entry = |manager: &str| {
+            serde_json::json!({ "manager": manager, "operation": "Update", "apiVersion": "argoproj.io/v1alpha1",
+                "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:source": {} } } })
+        };
+        let object: Application = serde_json::from_value(serde_json::json!({
+            "metadata": { "name": "gpu", "namespace": "argocd", "managedFields": [entry("kubectl-edit"), entry("aicr-operator")] },
+            "spec": {},
+        }))
+        .unwrap();
+        feed.take(Ok(Event::Apply(object)));
+        let stored = shelf.get("gpu").unwrap();
+        assert_eq!(stored.metadata.managed_fields, None);
+        assert_eq!(stored.managers, ["kubectl-edit"]);
     }
 }

@@ -16,7 +16,7 @@ use crate::release;
 const EMPTY: &[u8] = b"{}";
 
 /// Packs the files; the modes of directories are those on disk, so that a set-group-ID bit shows as it does for AICR.
-pub(super) fn artifact(files: &[(String, String)], staging: &Path) -> Result<Artifact, Failure> {
+pub(crate) fn artifact(files: &[(String, String)], staging: &Path) -> Result<Artifact, Failure> {
     let tar = archive(files, staging).map_err(|error| Failure::internal(format!("failed to pack bundle: {error}")))?;
     let layer = gzip(&tar).map_err(|error| Failure::internal(format!("failed to compress bundle: {error}")))?;
     let mut entry = oci::descriptor("application/vnd.oci.image.layer.v1.tar+gzip", &layer);

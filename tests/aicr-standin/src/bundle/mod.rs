@@ -1,6 +1,6 @@
 //! `aicr bundle`: a recipe in, a Helm bundle out, in a directory or a registry.
 
-mod layer;
+pub(crate) mod layer;
 mod render;
 mod settings;
 mod values;
@@ -155,18 +155,7 @@ fn directory(rendered: &Rendered, output: &Path) -> Result<(), Failure> {
 
 /// Writes the tree over whatever is there.
 fn write(rendered: &Rendered, output: &Path) -> Result<(), Failure> {
-    let failed = |error: &std::io::Error, path: &Path| {
-        Failure::internal(format!("failed to create output directory: mkdir {}: {}", path.display(), words(error)))
-    };
-    std::fs::create_dir_all(output).map_err(|error| failed(&error, output))?;
-    for (path, content) in &rendered.files {
-        let path = output.join(path);
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(|error| failed(&error, parent))?;
-        }
-        std::fs::write(&path, content)
-            .map_err(|error| Failure::internal(format!("failed to write {}: {}", path.display(), words(&error))))?;
-    }
+    save(&rendered.files, output)?;
     let size: usize = rendered.files.iter().map(|(_, content)| content.len()).sum();
     log::info(
         "bundle generated",
@@ -180,10 +169,36 @@ fn write(rendered: &Rendered, output: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes files below a folder.
+pub(crate) fn save(files: &[(String, String)], output: &Path) -> Result<(), Failure> {
+    let failed = |error: &std::io::Error, path: &Path| {
+        Failure::internal(format!("failed to create output directory: mkdir {}: {}", path.display(), words(error)))
+    };
+    std::fs::create_dir_all(output).map_err(|error| failed(&error, output))?;
+    for (path, content) in files {
+        let path = output.join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| failed(&error, parent))?;
+        }
+        std::fs::write(&path, content)
+            .map_err(|error| Failure::internal(format!("failed to write {}: {}", path.display(), words(&error))))?;
+    }
+    Ok(())
+}
+
 /// The operating system's word for the error, as Go prints it.
 fn words(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+/// How the flags say that the registry is spoken to.
+pub(crate) fn transport(parsed: &Parsed) -> Transport {
+    match (parsed.on("plain-http", false), parsed.on("insecure-tls", false)) {
+        (true, _) => Transport::PlainHttp,
+        (false, true) => Transport::HttpsUnverified,
+        (false, false) => Transport::Https,
+    }
 }
 
 async fn publish(
@@ -203,12 +218,7 @@ async fn publish(
     std::fs::metadata("/tmp")
         .map_err(|_| Failure::internal("failed to create temp directory: stat /tmp: no such file or directory"))?;
     let artifact = layer::artifact(&rendered.files, staging)?;
-    let transport = match (parsed.on("plain-http", false), parsed.on("insecure-tls", false)) {
-        (true, _) => Transport::PlainHttp,
-        (false, true) => Transport::HttpsUnverified,
-        (false, false) => Transport::Https,
-    };
-    oci::push(&target, &artifact, transport).await?;
+    oci::push(&target, &artifact, transport(parsed)).await?;
     log::info("bundle published", &[("reference", json!(target.whole())), ("digest", json!(artifact.digest()))]);
     match parsed.get("image-refs") {
         Some(path) => std::fs::write(path, artifact.digest() + "\n")

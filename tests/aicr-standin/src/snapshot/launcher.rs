@@ -87,7 +87,7 @@ fn image(parsed: &Parsed) -> String {
 }
 
 /// A run ID as AICR forms it: date, time, 16 hexadecimal digits.
-fn run_id() -> Result<String, Failure> {
+pub(crate) fn run_id() -> Result<String, Failure> {
     let mut bytes = [0u8; 8];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))

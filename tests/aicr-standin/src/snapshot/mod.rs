@@ -8,7 +8,7 @@ mod topology;
 use crate::args::Flag;
 
 pub(crate) use agent::collect;
-pub(crate) use launcher::launch;
+pub(crate) use launcher::{launch, run_id};
 
 pub(crate) const FLAGS: &[Flag] = &[
     Flag::one("output").or("o"),

@@ -109,9 +109,7 @@ impl Helm {
             format!("aicr.image={image}"),
         ];
         let mut args = vec![verb, "aicr-operator", &chart, "--namespace", NAMESPACE, "--values", &values];
-        args.extend(
-            own.iter().map(String::as_str).chain(release.sets.iter().copied()).flat_map(|set| ["--set-string", set]),
-        );
+        args.extend(own.iter().map(String::as_str).chain(release.sets.iter().copied()).flat_map(|set| ["--set", set]));
         if verb == "upgrade" && has_aicr_1_0(lab)? {
             // It relabels the namespaces that it runs in (Troubleshooting page).
             args.push("--force-conflicts");

@@ -34,6 +34,15 @@ get,patch admissionregistration.k8s.io/validatingwebhookconfigurations - aicr-op
 get,patch admissionregistration.k8s.io/mutatingwebhookconfigurations - aicr-operator
 get,patch /secrets aicr-system aicr-operator-webhook-ca
 get /secrets aicr-system aicr-registry
+list apps/daemonsets gpu-operator
+list apps/controllerrevisions gpu-operator
+list apps/deployments gpu-operator
+list apps/statefulsets gpu-operator
+list /pods gpu-operator
+list admissionregistration.k8s.io/validatingwebhookconfigurations
+list admissionregistration.k8s.io/mutatingwebhookconfigurations
+get /services gpu-operator
+get nvidia.com/clusterpolicies
 ",
 );
 
@@ -50,7 +59,11 @@ get argoproj.io/applications kube-system
 create /pods aicr-jobs
 create /pods/exec aicr-jobs
 create /pods aicr-system
-get,list,watch /pods kube-system
+get,watch,delete /pods kube-system
+get /pods/log gpu-operator
+get,watch,patch,delete apps/daemonsets gpu-operator
+list,watch /services gpu-operator
+list /configmaps gpu-operator
 create,update,patch,delete apps/deployments aicr-system
 update,patch,delete /nodes
 create,delete /namespaces

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aicr_lab::product::Release;
 use aicr_tests::Stage;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{FIRST, SECOND, application, argo_cd_goes_on, changed, edited, in_its_first_step, until_message, writes};
 
@@ -129,7 +129,11 @@ pub(crate) fn a_suspended_engine_keeps_what_is_edited_until_it_resumes(stage: &S
 
 /// A release that somebody deletes is written again.
 pub(crate) fn a_deleted_application_is_written_again(stage: &Stage) {
-    let before = (application(stage, "nfd")["metadata"]["uid"].clone(), writes(stage, "nfd"));
+    let nfd = application(stage, "nfd");
+    let before = (nfd["metadata"]["uid"].clone(), writes(stage, "nfd"));
+    let running = || workloads(stage, nfd["spec"]["destination"]["namespace"].as_str().unwrap());
+    let workloads = running();
+    assert!(!workloads.is_empty());
     stage.kubectl(&["delete", "application", "nfd", "-n", "argocd"]);
     stage.until("another Application nfd, healthy", 5, || {
         let found = stage.list(&["get", "applications", "-n", "argocd"]).into_iter();
@@ -139,6 +143,13 @@ pub(crate) fn a_deleted_application_is_written_again(stage: &Stage) {
         if healthy && other { Ok(()) } else { Err(nfd["status"].to_string()) }
     });
     assert_eq!(writes(stage, "nfd"), before.1 + 1);
+    assert_eq!(running(), workloads, "what the Application had made ran on");
     stage.until_reason("Available", "Healthy", 3);
     assert!(stage.json(&["get", "clusterruntime", "cluster"])["status"]["rollout"].is_null());
+}
+
+/// UIDs of a namespace's Deployments and pods.
+fn workloads(stage: &Stage, namespace: &str) -> Vec<Value> {
+    let found = stage.list(&["get", "deployments,pods", "-n", namespace]).into_iter();
+    found.map(|one| one["metadata"]["uid"].clone()).collect()
 }

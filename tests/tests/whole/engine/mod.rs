@@ -7,6 +7,7 @@ pub(crate) mod end;
 pub(crate) mod failure;
 pub(crate) mod hold;
 pub(crate) mod stack;
+pub(crate) mod validation;
 
 use aicr_tests::Stage;
 use serde_json::{Value, json};

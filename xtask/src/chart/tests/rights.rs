@@ -66,7 +66,8 @@ fn nobody_has_a_wildcard_a_shell_a_token_or_another_identity() {
 #[test]
 fn secrets_are_read_by_name_in_the_operators_namespace_and_never_created() {
     for (file, objects) in golden_objects() {
-        for rule in rules(&objects).iter().filter(|rule| rule.is_about("secrets") && rule.role != REGISTRY) {
+        let kept = |rule: &&Rule| rule.is_about("secrets") && ![REGISTRY, VALIDATION].contains(&rule.role.as_str());
+        for rule in rules(&objects).iter().filter(kept) {
             assert_eq!((rule.role.as_str(), rule.namespace.as_str()), ("aicr-operator", "aicr-system"), "{file}");
             assert_eq!(rule.names.len(), 1, "{file}");
             let wanted: &[&str] =
@@ -78,6 +79,8 @@ fn secrets_are_read_by_name_in_the_operators_namespace_and_never_created() {
 
 /// The role that registry.provider aws adds.
 const REGISTRY: &str = "aicr-operator-registry";
+/// The role that validation.enabled adds.
+const VALIDATION: &str = "aicr-operator-validation";
 
 #[test]
 fn with_ecr_the_operator_keeps_argo_cds_secret_by_name_and_makes_one_for_each_run_and_nothing_else() {
@@ -148,6 +151,51 @@ fn the_operator_writes_no_spec_of_a_runtime_no_namespace_no_bare_pod_and_no_sett
             }
         }
     }
+}
+
+#[test]
+fn validation_makes_one_account_cluster_admin_and_lets_the_operator_look_for_its_launcher() {
+    let mut with = 0;
+    for (file, objects) in golden_objects() {
+        let admins: Vec<&Value> = objects
+            .iter()
+            .filter(|object| object["roleRef"]["name"] == "cluster-admin")
+            .map(|one| &one["subjects"])
+            .collect();
+        let more: Vec<Value> = rules(&objects)
+            .iter()
+            .filter(|rule| rule.role == VALIDATION)
+            .map(|rule| json!([rule.namespace, rule.resources, rule.names, rule.verbs]))
+            .collect();
+        if !objects.iter().any(|object| object.to_string().contains("--validation-enabled")) {
+            assert!(admins.is_empty() && more.is_empty(), "{file}");
+            continue;
+        }
+        with += 1;
+        let checks = json!([{"kind": "ServiceAccount", "name": "aicr-validator", "namespace": "aicr-validation"}]);
+        assert_eq!(admins, [&checks], "{file}");
+        let launcher = json!(["aicr-validation", ["serviceaccounts"], ["aicr-validation-launcher"], ["get"]]);
+        assert_eq!(more, [launcher, json!(["aicr-validation", ["secrets"], [], ["create"]])], "{file}");
+    }
+    assert!(with > 0);
+}
+
+/// The role of what is looked at before a step is ready.
+const GATES: &str = "aicr-operator-gates";
+
+#[test]
+fn live_objects_of_releases_are_read_and_nothing_that_may_hold_a_secret() {
+    let mut customs = 0;
+    for (file, objects) in golden_objects() {
+        for rule in rules(&objects).iter().filter(|rule| rule.role == GATES) {
+            assert!(rule.verbs == ["list"] || rule.verbs == ["get"], "{file}: {:?}", rule.resources);
+            for never in ["secrets", "configmaps", "pods/log", "nodes"] {
+                assert!(!rule.is_about(never), "{file}: {never}");
+            }
+            customs += usize::from(rule.is_about("clusterpolicies") && rule.groups == ["nvidia.com"]);
+        }
+    }
+    assert!(customs > 0);
 }
 
 #[test]

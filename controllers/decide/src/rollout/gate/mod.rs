@@ -86,8 +86,8 @@ fn below(name: &str, position: &Position<'_>, seen: &RolloutSeen, now: Timestamp
     first(&GATES[from..], position, seen, now)
 }
 
-fn next_step(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
-    position.next.map(|index| step::start(position, seen, index))
+fn next_step(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Option<Verdict> {
+    position.next.map(|index| step::start(position, seen, index, now))
 }
 
 fn marked(position: &Position<'_>) -> Option<ObjectRef> {

@@ -119,6 +119,8 @@ impl<'a> OneJob<'a> {
     fn refused(&self, message: &str, output: Option<&str>) -> Option<(Reason, String)> {
         let bytes = match (self.stage, output) {
             (Stage::Base | Stage::Render, _) => return image_refs::digest(message).err().as_ref().map(refusal),
+            // Its exit is the verdict; the report only says more.
+            (Stage::Validation, _) => return None,
             (_, Some(text)) => text.as_bytes(),
             (_, None) => return Some((Reason::AICRInternal, "it wrote no output".to_owned())),
         };
@@ -132,7 +134,7 @@ impl<'a> OneJob<'a> {
                 Err(error) => Err(error),
             },
             Stage::Assessment => upgrade::read(bytes).map(|_| None),
-            Stage::Validation | Stage::Base | Stage::Render => Ok(None),
+            Stage::Validation | Stage::Base | Stage::Render => return None,
         };
         match version {
             Ok(version) => version.and_then(|version| self.mismatch(&version)),
@@ -173,7 +175,7 @@ fn refusal(error: &ReadError) -> (Reason, String) {
 }
 
 /// The document that AICR wrote: its `format` key says under which name, as `snapshot.json` for every stage.
-fn document(map: &ConfigMap) -> Option<String> {
+pub(super) fn document(map: &ConfigMap) -> Option<String> {
     let data = map.data.as_ref()?;
     let extension = match data.get("format").map(String::as_str) {
         None | Some("yaml") => "yaml",

@@ -1,18 +1,16 @@
 //! `aicr validate`: readiness against the snapshot, then the checks of the deployment phase, in a CTRF report.
 
-use std::collections::BTreeSet;
+pub(crate) mod check;
+mod launch;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::Client;
-use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use crate::args::{Flag, Parsed};
 use crate::catalog::Constraint;
 use crate::constraint::{holds, reading};
-use crate::failure::{Failure, api_words};
+use crate::failure::Failure;
 use crate::place::{self, Format, Output};
-use crate::{bundle, configmap, log, release};
+use crate::{bundle, configmap, evidence, log, release};
 
 pub(crate) const FLAGS: &[Flag] = &[
     Flag::one("recipe").or("r"),
@@ -49,7 +47,7 @@ const PHASES: [&str; 4] = ["deployment", "performance", "conformance", "all"];
 
 /// Runs the command. The report is written before the exit code is decided.
 pub(crate) async fn run(parsed: &Parsed) -> Result<(), Failure> {
-    for absent in ["config", "emit-attestation", "push", "evidence-dir"] {
+    for absent in ["config", "evidence-dir"] {
         if parsed.get(absent).is_some() {
             return Err(Failure::invalid(format!("--{absent} is not supported by the stand-in")));
         }
@@ -67,11 +65,15 @@ pub(crate) async fn run(parsed: &Parsed) -> Result<(), Failure> {
         let skipped = |name: &String| test(name, "skipped", "skipped - no-cluster mode");
         checks.iter().map(skipped).collect()
     } else {
-        live(&configmap::client(kubeconfig).await?, &recipe, &checks).await?
+        let namespace = parsed.get("namespace").unwrap_or("aicr-validation");
+        launch::all(configmap::client(kubeconfig).await?, namespace, &recipe, &checks).await?
     };
     let report = ctrf(&tests);
     let output = Output { to: parsed.get("output"), kind: "CTRF", format: Format::Json, kubeconfig };
     output.value(&report).await?;
+    if let Some(folder) = parsed.get("emit-attestation") {
+        evidence::emit(parsed, folder, &recipe, &report).await?;
+    }
     let failed = tests.iter().any(|test| test["status"] == "failed" || test["status"] == "other");
     if failed && parsed.on("fail-on-error", true) {
         return Err(Failure::internal("validation failed: one or more phases did not pass"));
@@ -110,37 +112,6 @@ fn ready(recipe: &Value, snapshot: &Value) -> Result<(), Failure> {
 fn checks(recipe: &Value, skipped: &[String]) -> Vec<String> {
     let declared = recipe["validation"]["deployment"]["checks"].as_array().into_iter().flatten();
     declared.filter_map(Value::as_str).map(ToOwned::to_owned).filter(|name| !skipped.contains(name)).collect()
-}
-
-/// Judges the live cluster: every Deployment in the namespaces of the recipe must be available.
-async fn live(client: &Client, recipe: &Value, checks: &[String]) -> Result<Vec<Value>, Failure> {
-    let entries = recipe["componentRefs"].as_array().into_iter().flatten();
-    let namespaces: BTreeSet<&str> = entries.filter_map(|entry| entry["namespace"].as_str()).collect();
-    let mut unready = Vec::new();
-    for namespace in namespaces {
-        let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-        let list = api.list(&ListParams::default()).await.map_err(|error| {
-            Failure::internal(format!("failed to list deployments in {namespace}: {}", api_words(&error)))
-        })?;
-        unready.extend(
-            list.items
-                .iter()
-                .filter(|d| !available(d))
-                .map(|d| format!("{namespace}/{}", d.metadata.name.as_deref().unwrap_or_default())),
-        );
-    }
-    let (status, message) = if unready.is_empty() {
-        ("passed", String::new())
-    } else {
-        ("failed", format!("not available: {}", unready.join(", ")))
-    };
-    Ok(checks.iter().map(|name| test(name, status, &message)).collect())
-}
-
-fn available(deployment: &Deployment) -> bool {
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let there = deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
-    there >= wanted
 }
 
 fn test(name: &str, status: &str, message: &str) -> Value {
