@@ -2,6 +2,7 @@
 //!
 //! The stories share one cluster and build on each other: each says what it finds and what it leaves.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![allow(clippy::print_stdout, reason = "figures for the closing note")]
 
 #[path = "whole/bad_input.rs"]
 mod bad_input;
@@ -37,6 +38,7 @@ use engine::{
     validation as engine_validation,
 };
 
+#[expect(clippy::too_many_lines, reason = "one list, in the order in which it is told")]
 fn main() -> ExitCode {
     floor::run(
         Stage::with_the_operator,

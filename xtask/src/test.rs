@@ -109,7 +109,12 @@ fn fmt(_: &Parts) -> Result<(), XtaskError> {
 
 fn clippy(_: &Parts) -> Result<(), XtaskError> {
     let mut cargo = binaries::cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
-    command::shown(&mut cargo).map_err(XtaskError::command("cargo clippy"))
+    command::shown(&mut cargo).map_err(XtaskError::command("cargo clippy"))?;
+    // All targets are those that plain `cargo test` runs.
+    let floors = ["--test", "api", "--test", "engine", "--test", "soak", "--test", "whole"];
+    let mut cargo = binaries::cargo(&["clippy", "--package", "aicr-tests"]);
+    cargo.args(floors).args(["--", "-D", "warnings"]);
+    command::shown(&mut cargo).map_err(XtaskError::command("cargo clippy of the floors"))
 }
 
 fn generated(_: &Parts) -> Result<(), XtaskError> {

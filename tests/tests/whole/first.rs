@@ -90,7 +90,7 @@ fn figures(stage: &Stage, requests: usize, steps: usize) {
     let resident = stage.resident_kib();
     println!("figure: resident after the first rollout {resident} KiB");
     let made = asked(stage) - requests;
-    println!("figure: {made} requests for {steps} steps, with a restart: {:.1} a step", made as f64 / steps as f64);
+    println!("figure: {made} requests for {steps} steps, with a restart");
     let manifest: Value =
         serde_json::from_str(&stage.lab.crane(&["manifest", &stage.pushed.operator]).unwrap()).unwrap();
     let size: u64 = manifest["layers"].as_array().unwrap().iter().filter_map(|layer| layer["size"].as_u64()).sum();

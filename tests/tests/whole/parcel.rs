@@ -99,12 +99,12 @@ fn round(stage: &Stage, helm: Helm) {
     until_trusted(stage, "plans.operator.aicr.run");
     stage.until_both_are_ready();
     assert_eq!(stack, self::stack(stage), "upgrades and a rollback change nothing of the stack");
-    let owner = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
+    let uid = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
     stage.kubectl(&["delete", "clusterruntime", "--all", "--timeout", "60s"]);
     for application in stage.list(&["get", "applications", "-n", "argocd"]) {
         let annotations = &application["metadata"]["annotations"];
-        let owned = annotations["operator.aicr.run/runtime-uid"] == owner;
-        assert!(!owned || annotations[ORPHANED_FROM] == owner, "what was owned was let go of: {annotations}");
+        let is_owned = annotations["operator.aicr.run/runtime-uid"] == uid;
+        assert!(!is_owned || annotations[ORPHANED_FROM] == uid, "what was owned was let go of: {annotations}");
     }
     if helm == Helm::Three {
         // B42: nobody is left to take anything back.
@@ -143,7 +143,11 @@ fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if path.is_dir() { copy_folder(&path, &to) } else { drop(fs::copy(&path, &to).unwrap()) }
+        if path.is_dir() {
+            copy_folder(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
     }
 }
 

@@ -195,5 +195,6 @@ pub(super) fn labelled(namespace: &str) -> Value {
 /// The name of a stored plan.
 pub(super) fn plan(stage: &Stage) -> String {
     let plans = stage.list(&["get", "configmaps", "-n", "aicr-system", "-l", "operator.aicr.run/role=plan"]);
-    plans.first().and_then(|plan| plan["metadata"]["name"].as_str()).map(str::to_owned).expect("a plan is stored")
+    let first = plans.first().unwrap_or_else(|| panic!("a plan is stored"));
+    first["metadata"]["name"].as_str().unwrap().to_owned()
 }
