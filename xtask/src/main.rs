@@ -50,8 +50,6 @@ enum Command {
     },
     /// Play random histories of the decision loop, and hold the nine promises against each event.
     Simulate(simulate::Simulate),
-    /// The drive loop on a real API server, crash by crash, against an Argo CD that the tests play.
-    Engine,
     /// Rollouts one after the other against an engine that answers at once: what the operator takes, and whether it grows.
     Soak {
         /// How many.
@@ -110,7 +108,6 @@ fn run(command: &Command) -> Result<(), XtaskError> {
         Command::Down => Ok(aicr_lab::down()?),
         Command::Test { floor } => test::run(*floor),
         Command::Simulate(simulate) => simulate::run(simulate),
-        Command::Engine => test::engine(),
         Command::Soak { rollouts, idle } => test::soak(*rollouts, *idle),
         Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
         Command::Images => images(&Lab::attach()?),
