@@ -29,7 +29,8 @@ fn main() -> ExitCode {
                 a_runtime_is_named_cluster,
                 defaults_are_filled_in,
                 a_rollout_is_stored_as_it_was_written,
-                a_null_is_refused;
+                a_null_is_refused,
+                objects_outlive_an_upgrade_of_the_kinds_and_its_downgrade;
             bounds:
                 durations_are_checked_with_one_clear_line,
                 a_step_may_not_take_longer_than_its_rollout,

@@ -113,7 +113,7 @@ fn clippy(_: &Parts) -> Result<(), XtaskError> {
     command::shown(&mut cargo).map_err(XtaskError::command("cargo clippy"))?;
     // All targets are those that plain `cargo test` runs.
     let floors = ["--test", "api", "--test", "engine", "--test", "soak", "--test", "whole"];
-    let mut cargo = binaries::cargo(&["clippy", "--package", "aicr-tests"]);
+    let mut cargo = binaries::cargo(&["clippy", "--workspace"]);
     cargo.args(floors).args(["--", "-D", "warnings"]);
     command::shown(&mut cargo).map_err(XtaskError::command("cargo clippy of the floors"))
 }
@@ -129,9 +129,16 @@ fn deny(parts: &Parts) -> Result<(), XtaskError> {
     if !program.is_file() {
         let mut install = Command::new("cargo");
         install
-            .args(["install", "--locked", "--quiet", &format!("cargo-deny@{}", parts.cargo_deny()), "--root"])
+            .args([
+                "install",
+                "--debug",
+                "--locked",
+                "--quiet",
+                &format!("cargo-deny@{}", parts.cargo_deny()),
+                "--root",
+            ])
             .arg(&root);
-        // Not the checkout's target folder, and not its flags.
+        // Not the checkout's target folder, and not its flags; a build that is quick matters more than a check that is.
         install.current_dir(parts_cache()).env_remove("CARGO_TARGET_DIR").env("CARGO_INCREMENTAL", "0");
         command::shown(&mut install).map_err(XtaskError::command("install cargo-deny"))?;
     }
@@ -163,7 +170,7 @@ fn unit(_: &Parts) -> Result<(), XtaskError> {
 /// The tests of registry tokens against moto, which plays ECR: by name, since they need what plain unit tests do not.
 fn tokens(_: &Parts) -> Result<(), XtaskError> {
     let environment = moto()?;
-    let mut cargo = binaries::cargo(&["test", "-p", "aicr-registry-auth", "--test", "moto"]);
+    let mut cargo = binaries::cargo(&["test", "--workspace", "--test", "moto"]);
     cargo.args(["--", "--ignored", "--skip", "as_a_child", "--test-threads=1"]);
     cargo.env("AICR_MOTO_ENV", environment);
     command::shown(&mut cargo).map_err(XtaskError::command("tests of registry tokens"))
@@ -219,7 +226,7 @@ fn whole(_: &Parts) -> Result<(), XtaskError> {
 pub(crate) fn soak(rollouts: u64, idle: u64) -> Result<(), XtaskError> {
     preflight::no_lab()?;
     setup::parts()?;
-    binaries::build()?;
+    binaries::build_all()?;
     let (rollouts, idle) = (rollouts.to_string(), idle.to_string());
     let words = ["test", "--workspace", "--test", "soak", "--", "--rollouts", &rollouts, "--idle", &idle];
     let mut cargo = binaries::cargo(&words);

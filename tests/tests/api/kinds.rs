@@ -61,3 +61,23 @@ pub(crate) fn a_null_is_refused(world: &World) {
     }
     world.create(&samples::runtime_with(json!({"profile": null}))).rejected(422, "must be of type string");
 }
+
+/// B70: the kinds of a release with one more field, an object of it, and this release's kinds again.
+pub(crate) fn objects_outlive_an_upgrade_of_the_kinds_and_its_downgrade(world: &World) {
+    let before = world.create(&samples::full_rollout("of-this-release")).accepted();
+    let mut newer = json!(runtime_rollout());
+    let properties = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    newer.pointer_mut(properties).unwrap()["zone"] = json!({"type": "string", "maxLength": 63});
+    world.establish(&serde_json::from_value(newer).unwrap());
+    let later = samples::rollout_with("of-the-next-release", json!({"schemaVersion": "2", "zone": "a"}));
+    assert_eq!(world.create(&later).accepted()["spec"]["zone"], "a");
+    assert_eq!(world.stored(Kind::Rollout, "of-this-release")["spec"], before["spec"]);
+    let stored = world.establish(&runtime_rollout());
+    assert_eq!(stored.status.unwrap().stored_versions, Some(vec!["v1alpha1".to_owned()]));
+    assert_eq!(world.stored(Kind::Rollout, "of-this-release")["spec"], before["spec"]);
+    // What this release does not know is not shown; that it is another's is, and so this operator leaves it alone.
+    let kept = world.stored(Kind::Rollout, "of-the-next-release");
+    assert_eq!((&kept["spec"]["zone"], &kept["spec"]["schemaVersion"]), (&Value::Null, &json!("2")));
+    let told = json!({"status": {"message": "written by a newer operator"}});
+    world.write_status(Kind::Rollout, "of-the-next-release", &told).accepted();
+}
