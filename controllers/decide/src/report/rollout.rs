@@ -132,6 +132,8 @@ fn in_question(position: &Position<'_>, verdict: &Verdict) -> Option<usize> {
             | Write::Record { .. },
             _,
         )
+        // Its marks come off before it fails; its time stays known, or the step would begin anew.
+        | Verdict::Do(Write::WithdrawRemove { .. }, Why::StepFailed { .. })
         | Verdict::Wait(Why::Step { .. }, _) => position.next,
         Verdict::Do(
             Write::Refresh { .. }

@@ -201,6 +201,10 @@ fn gist(context: &Context<'_>, progress: &Progress<'_>, verdict: &Verdict) -> Gi
         }
         Verdict::End(outcome, _) => Gist::Ends(*outcome),
         Verdict::Do(Write::SpendToken { .. }, _) => Gist::Spends,
+        // Its marks come off before it fails.
+        Verdict::Do(Write::WithdrawRemove { .. }, Why::StepFailed { .. }) => {
+            Gist::Starts(progress.open.unwrap_or_default())
+        }
         Verdict::Do(Write::WithdrawRemove { .. }, _) => Gist::Withdraws,
         Verdict::Do(write, _) => match step_of(write, context.steps()) {
             Some(place) => Gist::Starts(place),
