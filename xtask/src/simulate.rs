@@ -9,7 +9,7 @@ use crate::error::XtaskError;
 /// Histories that CI plays, unless its time is over before.
 const CI: u64 = 1_000_000;
 /// Seconds that CI plays them for.
-const CI_SECONDS: u64 = 120;
+const CI_SECONDS: u64 = 240;
 /// Threads that CI plays them on.
 const CI_THREADS: u64 = 2;
 
