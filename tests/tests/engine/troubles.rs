@@ -73,7 +73,7 @@ pub(crate) fn a_step_goes_on_after_410_garbage_and_resets_of_every_watch(engine:
 pub(crate) fn a_rollout_comes_through_429_5xx_and_answers_that_are_lost(engine: &Engine) {
     let operator = at_plan_a(engine, Trouble::none());
     let before = engine.before();
-    operator.wire.trouble().refuse(Refuse::EachAfter(19));
+    operator.wire.trouble().refuse(Refuse::EachAfter(9));
     engine.pin(Which::B.digest());
     assert_eq!(engine.run(&operator, &Which::B.plan(), BOUND * 3), End::Settled);
     let refused = operator.wire.trouble().refused();
