@@ -186,7 +186,8 @@ fn a_cluster_without_the_operator_is_named_as_such() {
     assert!(said.err.contains("is the operator installed in this cluster?"), "{}", said.err);
 }
 
-fn status(conditions: &Value, args: &[&str]) -> Said {
+/// A server with a runtime of these conditions, and no rollout.
+fn with_runtime(conditions: &Value) -> Server {
     let server = Server::start();
     let runtime = json!({
         "apiVersion": "operator.aicr.run/v1alpha1", "kind": "ClusterRuntime", "metadata": { "name": "cluster" },
@@ -195,8 +196,12 @@ fn status(conditions: &Value, args: &[&str]) -> Said {
     let list = json!({ "apiVersion": "operator.aicr.run/v1alpha1", "kind": "RuntimeRolloutList", "items": [] });
     server.always("GET", ROLLOUTS, Answer::json(200, &list));
     server.always("GET", RUNTIME, Answer::json(200, &runtime));
+    server
+}
+
+fn status(conditions: &Value, args: &[&str]) -> Said {
     let all: Vec<_> = ["status"].iter().chain(args).copied().collect();
-    run(&server.kubeconfig(), &all)
+    run(&with_runtime(conditions).kubeconfig(), &all)
 }
 
 fn condition(kind: &str, status: &str, reason: &str) -> Value {
@@ -226,12 +231,7 @@ const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
 
 /// A ready runtime with one Application; the Secrets of Argo CD's namespace are answered so.
 fn with_secrets(answer: &Answer) -> Said {
-    let server = Server::start();
-    let list = json!({ "apiVersion": "operator.aicr.run/v1alpha1", "kind": "RuntimeRolloutList", "items": [] });
-    let runtime = json!({
-        "apiVersion": "operator.aicr.run/v1alpha1", "kind": "ClusterRuntime", "metadata": { "name": "cluster" },
-        "spec": {}, "status": { "conditions": [condition("Ready", "True", "RolledOut")] },
-    });
+    let server = with_runtime(&json!([condition("Ready", "True", "RolledOut")]));
     let application = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": { "name": "gpu-operator", "namespace": "argocd" },
@@ -241,8 +241,6 @@ fn with_secrets(answer: &Answer) -> Said {
     });
     let applications =
         json!({ "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationList", "items": [application] });
-    server.always("GET", ROLLOUTS, Answer::json(200, &list));
-    server.always("GET", RUNTIME, Answer::json(200, &runtime));
     server.always("GET", APPLICATIONS, Answer::json(200, &applications));
     server.always("GET", SECRETS, answer.clone());
     run(&server.kubeconfig(), &["status", "--exit-code"])
