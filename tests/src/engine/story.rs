@@ -130,9 +130,10 @@ fn is_said(sight: &Sight, digest: Digest) -> bool {
     ready && status.active_plan_digest == Some(digest)
 }
 
-/// Whether the Applications are the plan's.
+/// Whether the Applications are the plan's; those of others are not looked at.
 fn is_there(sight: &Sight, target: &Plan) -> bool {
-    let applications = sight.applications();
+    let mut applications = sight.applications();
+    applications.retain(|application| application.labels().contains_key(label::MANAGED_BY));
     let digest = target.digest().to_string();
     let at_plan = |name: &str| {
         let found = applications.iter().find(|application| application.name_any() == name);

@@ -41,5 +41,6 @@ pub(crate) fn a_rollout_shows_where_it_is(world: &World) {
     assert_eq!(rows(&table)[0], ["NAME", "PHASE", "APPROVAL", "TARGET", "STEP", "DEADLINE", "AGE"]);
     let cells = [name, "AwaitingAcknowledgement", "Approved", "bbbbbbbbbbbbbbbb", "9/18", "2099-11-30T03:00:00Z"];
     assert_eq!(rows(&table)[1][..6], cells);
-    assert_eq!(rows(&world.kubectl(&["get", "aicrro", name, "--no-headers"])), rows(&table)[1..]);
+    let short = world.kubectl(&["get", "aicrro", name, "--no-headers"]);
+    assert_eq!(rows(&short)[0][..6], cells, "all but the age, which goes on between two calls");
 }
