@@ -25,7 +25,8 @@ fn main() -> ExitCode {
         tests![
             rollouts:
                 six_releases_are_installed_in_order_each_written_once,
-                an_upgrade_a_gate_an_install_and_a_removal_are_one_rollout;
+                an_upgrade_a_gate_an_install_and_a_removal_are_one_rollout,
+                a_step_takes_two_statuses_and_two_records;
             crashes:
                 an_install_survives_a_crash_before_each_write,
                 an_upgrade_survives_a_crash_after_each_write;

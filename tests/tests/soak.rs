@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use aicr_crds::{RuntimeRollout, plan::Plan};
 use aicr_lab::product::Product;
 use aicr_tests::engine::crashes::Side;
 use aicr_tests::engine::figures::{percentile, slope};
@@ -13,10 +14,14 @@ use aicr_tests::engine::{ARGO_CD, BOUND, Engine, OPERATOR};
 
 /// Releases of the rollout on which steps are measured.
 const STEPS: usize = 18;
-/// Rollouts between two lines of the report.
-const LINE: usize = 50;
+/// Rollouts of several steps each; those beyond have one step, so that ten thousand end on the same day.
+const WHOLE: usize = 200;
+/// Lines of the report.
+const LINES: usize = 40;
 /// KiB that memory may grow by in a thousand rollouts, over the second half of them.
 const GROWTH: f64 = 256.0;
+/// What is compared with rest needs no longer look than this.
+const MINUTE: Duration = Duration::from_mins(1);
 /// Applications of others.
 const FOREIGN: usize = 1000;
 
@@ -28,7 +33,11 @@ fn main() -> ExitCode {
     // What the engine floor leaves out: see there.
     soak.engine.crash_installs(Side::After);
     soak.engine.crash_upgrades(Side::Before);
-    let grown = soak.rollouts(usize::try_from(rollouts).unwrap_or(usize::MAX));
+    let rollouts = usize::try_from(rollouts).unwrap_or(usize::MAX);
+    let whole = rollouts.min(WHOLE);
+    soak.rollouts("an upgrade, a gate, an installation and a removal", [Which::A.plan(), Which::B.plan()], whole);
+    let upgrades = [plans::row(1, "1.0.0"), plans::row(1, "1.1.0")];
+    let grown = soak.rollouts("an upgrade", upgrades, rollouts - whole);
     soak.idle(Duration::from_secs(idle));
     if grown > GROWTH {
         println!("memory grows: {grown:.0} KiB in a thousand rollouts, {GROWTH:.0} allowed");
@@ -84,20 +93,19 @@ impl Soak {
     }
 
     /// Rollouts to and fro; by how many KiB memory grew in a thousand of them.
-    fn rollouts(&self, count: usize) -> f64 {
+    fn rollouts(&self, what: &str, between: [Plan; 2], count: usize) -> f64 {
         let engine = &self.engine;
         engine.clear();
-        let mut which = Which::A;
-        engine.runtime(&[which.plan(), which.other().plan()]);
+        engine.runtime(&between);
         let mut operator = self.operator();
-        engine.settle(&which.plan(), BOUND);
+        engine.settle(&between[0], BOUND);
         let (begun, mut readings) = (Instant::now(), Vec::new());
         for done in 1..=count {
-            which = which.other();
-            engine.pin(which.digest());
-            engine.settle(&which.plan(), BOUND);
+            let target = &between[done % 2];
+            engine.pin(target.digest());
+            engine.settle(target, BOUND);
             engine.player.take();
-            if done % LINE == 0 || done == count {
+            if done % (count / LINES).max(1) == 0 || done == count {
                 assert!(operator.is_alive(), "the operator has ended");
                 let taken = operator.taken();
                 readings.push((done, taken));
@@ -107,7 +115,7 @@ impl Soak {
         let second = &readings[readings.len() / 2..];
         let points: Vec<(f64, f64)> = second.iter().map(|(done, taken)| (float(*done), to_float(taken.rss))).collect();
         let grown = slope(&points) * 1000.0;
-        println!("soak: {count} rollouts; memory grows {grown:.0} KiB in a thousand, over the second half");
+        println!("soak: {count} rollouts of {what}; memory grows {grown:.0} KiB in a thousand, over the second half");
         grown
     }
 
@@ -124,8 +132,11 @@ impl Soak {
         engine.foreign_applications(FOREIGN);
         engine.old_rollouts(50);
         let operator = self.operator();
-        engine.settle(&Which::A.plan(), BOUND);
-        rest("with 1,000 Applications of others and 50 old rollouts", &operator, span);
+        engine.until("the old rollouts are told of", BOUND, |sight| {
+            let told = |rollout: &RuntimeRollout| rollout.status.as_ref().is_some_and(|status| status.phase.is_some());
+            sight.rollouts().iter().all(|rollout| told(rollout)).then_some(())
+        });
+        rest("with 1,000 Applications of others and 50 old rollouts", &operator, span.min(MINUTE));
     }
 }
 

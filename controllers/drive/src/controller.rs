@@ -3,6 +3,7 @@
 mod begun;
 mod earliest;
 mod hands;
+mod overtaken;
 mod patience;
 mod rollouts;
 

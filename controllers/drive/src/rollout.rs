@@ -2,7 +2,13 @@
 
 mod end;
 
-use aicr_crds::{RuntimeRollout, application::Application, keys::annotation, reason::StepReason, rollout::Phase};
+use aicr_crds::{
+    RuntimeRollout,
+    application::Application,
+    keys::annotation,
+    reason::StepReason,
+    rollout::{Phase, WrittenEntry},
+};
 use aicr_decide::{
     report,
     rollout::{self, ObjectRef, Position, Verdict, Why, Write},
@@ -44,8 +50,24 @@ pub(crate) async fn step(
     view: View,
     now: Timestamp,
 ) -> Result<Look, DriveError> {
+    if hands.overtaken.holds(&seen_ref(rollout)) {
+        // What follows it is on its way here.
+        return Ok(Look::Soon);
+    }
     // What could not be written is tried again each time.
     seen.facts.trouble = hands.gather.troubles.reads();
+    decided(hands, rollout, seen, view, now).await
+}
+
+/// Decides and carries out; what was recorded is decided on at once, where nothing but status follows: one status tells
+/// that a release is ready and that the next one begins.
+async fn decided(
+    hands: &mut Hands,
+    rollout: &RuntimeRollout,
+    seen: RolloutSeen,
+    view: View,
+    now: Timestamp,
+) -> Result<Look, DriveError> {
     let verdict = rollout::next(rollout, &seen, now);
     if !is_certain(&verdict, view) {
         return Ok(Look::OnEvent);
@@ -55,8 +77,16 @@ pub(crate) async fn step(
     hands.gather.troubles.wrote(&rollout.name_any(), failure);
     match (carried, &verdict) {
         (Err(error), Verdict::Do(..)) => hindered(hands, rollout, seen, error, now).await,
+        (Ok(Carried::Recorded(recorded)), _) if is_told_at_once(&rollout::next(&recorded, &seen, now)) => {
+            Box::pin(decided(hands, &recorded, seen, view, now)).await
+        }
         (carried, _) => say(hands, rollout, &seen, &verdict, carried?, now).await,
     }
+}
+
+/// Whether this changes nothing but the rollout itself.
+fn is_told_at_once(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Wait(..) | Verdict::Do(Write::Begin { .. } | Write::Record { .. }, _))
 }
 
 /// Where Applications could not be looked up, only what time alone decides is certain, and that they could not.
@@ -101,11 +131,13 @@ async fn say(
 ) -> Result<Look, DriveError> {
     let on = match carried {
         Carried::Now(on) => on,
+        Carried::Recorded(recorded) => seen_ref(&recorded),
         Carried::Later(look) => return Ok(look),
     };
     if let Some(status) = report::rollout_status(rollout, seen, verdict, now) {
-        if hands.write.rollout_status(rollout, &on, &status).await? == Written::Stale {
-            return Ok(hands.after(&Written::<()>::Stale));
+        match hands.write.rollout_status(rollout, &on, &status).await? {
+            Written::Done(after) => hands.overtaken.note(&on, &after),
+            Written::Stale => return Ok(hands.after(&Written::<()>::Stale)),
         }
         tracing::debug!(phase = ?status.phase, why = status.message, "said");
     }
@@ -119,6 +151,8 @@ async fn say(
 enum Carried {
     /// Write the status, on the rollout as it is now.
     Now(ObjectRef),
+    /// The same; what was recorded on it may be all that the next decision waited for.
+    Recorded(Box<RuntimeRollout>),
     /// Nothing more.
     Later(Look),
 }
@@ -135,12 +169,31 @@ async fn carry_out(
         Verdict::Wait(..) => Written::Done(seen_ref(rollout)),
         Verdict::Do(write, why) => {
             tracing::info!(%why, write = word(write), "the rollout goes on");
+            if let Write::Record { release, entry } = write {
+                return record(hands, rollout, release, entry).await;
+            }
             write_one(hands, rollout, seen, write).await?
         }
         Verdict::End(outcome, why) => end::end(hands, rollout, *outcome, why, now).await?,
     };
     Ok(match written {
         Written::Done(on) => Carried::Now(on),
+        Written::Stale => Carried::Later(hands.after(&Written::<()>::Stale)),
+    })
+}
+
+/// Records what was done for a release.
+async fn record(
+    hands: &mut Hands,
+    rollout: &RuntimeRollout,
+    release: &str,
+    entry: &WrittenEntry,
+) -> Result<Carried, DriveError> {
+    Ok(match hands.write.record(rollout, release, entry).await? {
+        Written::Done(recorded) => {
+            hands.overtaken.note(&seen_ref(rollout), &seen_ref(&recorded));
+            Carried::Recorded(Box::new(recorded))
+        }
         Written::Stale => Carried::Later(hands.after(&Written::<()>::Stale)),
     })
 }
@@ -156,9 +209,8 @@ async fn write_one(
     let name = rollout.metadata.name.as_deref().unwrap_or_default();
     let live = |on: &ObjectRef| seen.applications.iter().find(|application| application.name() == on.name);
     let written = match write {
-        // The status that follows is the write.
-        Write::Begin { .. } => Written::Done(()),
-        Write::Record { release, entry } => return to.record(rollout, release, entry).await,
+        // The status that follows is the write; a record is carried out before this is asked.
+        Write::Begin { .. } | Write::Record { .. } => Written::Done(()),
         Write::SpendToken { token } => return to.spend_token(rollout, token).await,
         Write::Create(desired) => to.create_application(desired).await?,
         Write::Apply { desired, on } => to.apply_application(desired, on).await?,

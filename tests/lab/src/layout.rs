@@ -85,10 +85,12 @@ pub fn parts_cache() -> PathBuf {
     folder("AICR_PARTS_CACHE").unwrap_or_else(|| cache().join("parts"))
 }
 
-/// The folder of this checkout.
+/// The folder of this checkout: of the one that cargo runs this in, since checkouts that share a target folder share what
+/// is compiled in, too.
 pub fn workspace() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+    let here = folder("CARGO_MANIFEST_DIR").unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+    let root = here.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    root.unwrap_or(&here).to_path_buf()
 }
 
 /// `aicr-operator` in the person's cache folder.

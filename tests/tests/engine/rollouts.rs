@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use aicr_crds::rollout::Operation;
-use aicr_tests::engine::plans::Which;
+use aicr_tests::engine::plans::{self, Which};
 use aicr_tests::engine::story::End;
 use aicr_tests::engine::wire::{Crash, Wire};
-use aicr_tests::engine::{BOUND, Engine};
+use aicr_tests::engine::{BOUND, Engine, OPERATOR};
 
 /// What a rollout of six steps may take against an engine that answers at once; it takes about one.
 const QUICK: Duration = Duration::from_secs(30);
@@ -44,4 +44,25 @@ pub(crate) fn an_upgrade_a_gate_an_install_and_a_removal_are_one_rollout(engine:
         (Operation::Remove, "kai-scheduler"),
     ];
     assert_eq!(steps, wanted);
+}
+
+/// That a release is ready and that the next one begins is one status; each step has one more, of what it waits for.
+pub(crate) fn a_step_takes_two_statuses_and_two_records(engine: &Engine) {
+    const STEPS: usize = 18;
+    /// What a rollout of any size takes to begin and to end.
+    const AROUND: usize = 4;
+    engine.clear();
+    let plan = plans::row(STEPS, "1.0.0");
+    engine.runtime(std::slice::from_ref(&plan));
+    let mark = engine.audit.mark();
+    let operator = engine.operator(Wire::new(Crash::Never));
+    assert_eq!(engine.run(&operator, &plan, BOUND), End::Settled);
+    let lines = engine.audit.taken_since(mark, OPERATOR);
+    let count = |resource: &str, status: &str| {
+        lines.iter().filter(|line| line.resource == resource && line.subresource == status).count()
+    };
+    assert_eq!(count("applications", ""), STEPS);
+    let (records, statuses) = (count("runtimerollouts", ""), count("runtimerollouts", "status"));
+    assert!(records <= 2 * STEPS + AROUND, "{records} records");
+    assert!(statuses <= 2 * STEPS + AROUND, "{statuses} statuses");
 }

@@ -6,6 +6,7 @@ use aicr_decide::resolve::JobPlan;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
+use super::overtaken::Overtaken;
 use crate::{
     credentials::Held,
     error::DriveError,
@@ -52,6 +53,7 @@ impl Look {
 pub(crate) struct Hands {
     pub(crate) gather: Gatherer,
     pub(crate) write: Writer,
+    pub(crate) overtaken: Overtaken,
     settings: Arc<DriveSettings>,
 }
 
@@ -61,6 +63,7 @@ impl Hands {
         Self {
             gather: Gatherer::new(client, watches, Arc::clone(&settings), held),
             write: Writer::new(client.clone(), &settings),
+            overtaken: Overtaken::default(),
             settings,
         }
     }

@@ -332,7 +332,9 @@ fn wanted(world: &World) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for rollout in world.rollouts.iter().filter(|rollout| outcome(rollout).is_none()) {
         let position = Position::find(rollout, &world.applications);
-        names.extend(position.next.map(|index| position.steps()[index].release.clone()));
+        // The one after the next, too: it begins in the same breath as the next is recorded as ready.
+        let ahead = position.next.into_iter().flat_map(|index| position.steps().iter().skip(index).take(2));
+        names.extend(ahead.map(|step| step.release.clone()));
         names.extend(rollout.spec.inventory.iter().map(|item| item.application.clone()));
         names.extend(position.written.keys().cloned());
     }

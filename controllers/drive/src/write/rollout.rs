@@ -26,13 +26,13 @@ impl Writer {
         rollout: &RuntimeRollout,
         release: &str,
         entry: &WrittenEntry,
-    ) -> Result<Written<ObjectRef>, DriveError> {
+    ) -> Result<Written<RuntimeRollout>, DriveError> {
         let mut all = written(rollout);
         all.insert(release.to_owned(), entry.clone());
         let text = serde_json::to_string(&all)
             .map_err(|error| DriveError::Content { act: "record".to_owned(), problem: error.to_string() })?;
         let on = object_ref(&rollout.metadata);
-        self.annotate(&on, &body::annotations(&on, &[(annotation::WRITTEN, Some(text))])).await
+        self.patched(&on, &body::annotations(&on, &[(annotation::WRITTEN, Some(text))])).await
     }
 
     /// Records a retry token as spent; the rollout as it is now.
@@ -80,11 +80,14 @@ impl Writer {
     }
 
     async fn annotate(&self, on: &ObjectRef, patch: &Value) -> Result<Written<ObjectRef>, DriveError> {
-        let answer = merge(&self.rollouts(), &on.name, format!("patch RuntimeRollout {}", on.name), patch).await?;
-        Ok(match answer {
+        Ok(match self.patched(on, patch).await? {
             Written::Done(rollout) => Written::Done(object_ref(&rollout.metadata)),
             Written::Stale => Written::Stale,
         })
+    }
+
+    async fn patched(&self, on: &ObjectRef, patch: &Value) -> Result<Written<RuntimeRollout>, DriveError> {
+        merge(&self.rollouts(), &on.name, format!("patch RuntimeRollout {}", on.name), patch).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use aicr_crds::{ClusterRuntime, ClusterRuntimeStatus, RuntimeRollout, RuntimeRolloutStatus};
 use aicr_decide::rollout::ObjectRef;
 use kube::{
-    Api,
+    Api, Resource,
     api::{Patch, PatchParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -23,16 +23,17 @@ impl Writer {
     ) -> Result<Written<()>, DriveError> {
         let on = object_ref(&runtime.metadata);
         let act = format!("patch the status of ClusterRuntime {}", on.name);
-        write(&self.runtimes(), &on, act, runtime.status.as_ref(), status).await
+        write(&self.runtimes(), &on, act, runtime.status.as_ref(), status).await.map(Written::forget)
     }
 
-    /// Writes a rollout's status, where it differs; `on` is the rollout as it is now, after what was written before.
+    /// Writes a rollout's status, where it differs; `on` is the rollout as it is now, after what was written before, and
+    /// the answer as it is then.
     pub(crate) async fn rollout_status(
         &self,
         rollout: &RuntimeRollout,
         on: &ObjectRef,
         status: &RuntimeRolloutStatus,
-    ) -> Result<Written<()>, DriveError> {
+    ) -> Result<Written<ObjectRef>, DriveError> {
         let act = format!("patch the status of RuntimeRollout {}", on.name);
         write(&self.rollouts(), on, act, rollout.status.as_ref(), status).await
     }
@@ -53,15 +54,18 @@ async fn write<K, S>(
     act: String,
     stored: Option<&S>,
     status: &S,
-) -> Result<Written<()>, DriveError>
+) -> Result<Written<ObjectRef>, DriveError>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Clone + DeserializeOwned + Debug + Resource,
     S: Serialize,
 {
-    let Some(patch) = change(on, &act, stored, status)? else { return Ok(Written::Done(())) };
+    let Some(patch) = change(on, &act, stored, status)? else { return Ok(Written::Done(on.clone())) };
     let params =
         PatchParams { field_manager: Some(aicr_crds::keys::manager::PATCH.to_owned()), ..PatchParams::default() };
-    bounded(act, api.patch_status(&on.name, &params, &Patch::Merge(&patch))).await.map(Written::forget)
+    Ok(match bounded(act, api.patch_status(&on.name, &params, &Patch::Merge(&patch))).await? {
+        Written::Done(after) => Written::Done(object_ref(after.meta())),
+        Written::Stale => Written::Stale,
+    })
 }
 
 /// The patch; `None` where the stored status says the same already, in the whole seconds that it is stored in.
