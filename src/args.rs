@@ -300,6 +300,7 @@ impl Args {
             validator_images: self.validator_image.clone(),
             tokens: self.tokens(),
             watch_seconds: aicr_drive::WATCH_SECONDS,
+            clock: aicr_drive::Clock::default(),
             instance: variable("HOSTNAME").unwrap_or_else(|| "aicr-operator".to_owned()),
         }
     }

@@ -38,11 +38,13 @@ fn main() -> ExitCode {
                 nothing_is_done_twice_when_watches_tell_late;
             leaders:
                 two_leaders_write_each_step_once,
-                replicas_that_are_cut_off_in_turn_come_to_the_same_end;
+                replicas_that_are_cut_off_in_turn_come_to_the_same_end,
+                replicas_whose_clocks_are_ten_minutes_apart_come_to_the_same_end;
             field:
                 a_removal_waits_for_a_project_that_is_gone,
                 a_suspension_that_the_crd_prunes_is_said_to_be_refused,
-                a_write_to_an_application_that_is_gone_creates_none;
+                a_write_to_an_application_that_is_gone_creates_none,
+                an_operation_for_other_content_is_named_and_ended_after_half_the_time;
         ],
     )
 }

@@ -117,6 +117,7 @@ fn main() -> ExitCode {
                 a_paused_step_is_seen_to_its_end_and_no_other_starts,
                 a_project_that_vanishes_holds_the_step_and_ends_nothing,
                 an_api_server_that_is_away_for_a_minute_costs_nothing_but_the_minute,
+                a_controller_that_compares_nothing_for_long_is_named,
                 a_suspended_engine_keeps_what_is_edited_until_it_resumes,
                 a_deleted_application_is_written_again;
             engine_end:
@@ -129,7 +130,9 @@ fn main() -> ExitCode {
                 what_validation_needs_is_named_and_its_return_is_enough,
                 failed_checks_and_other_images_fail_the_rollout_and_are_named;
             bad_spec: what_was_written_as_text_arrives_as_text_in_the_chart;
-            engine_stack: a_removed_release_leaves_its_definitions_and_can_come_again;
+            engine_stack:
+                a_removed_release_leaves_its_definitions_and_can_come_again,
+                a_renamed_release_keeps_what_runs;
             parcel:
                 a_second_installation_is_refused,
                 helm_4_upgrades_rolls_back_and_takes_all_away,

@@ -45,6 +45,8 @@ pub(crate) enum XtaskError {
         path.display()
     )]
     Differs { path: PathBuf, line: usize, agreed: String, rendered: String },
+    #[error("with {values} the chart should be refused with {words:?}, and was not: {said}")]
+    Refusal { values: String, words: String, said: String },
     #[error("there is no AICR output in that folder")]
     NothingToCompare,
     #[error("{wrong} findings are wrong")]

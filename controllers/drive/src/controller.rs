@@ -167,6 +167,7 @@ impl Driving {
             () = lead => {}
         }
         let control = Control {
+            started: hands.now(),
             hands,
             resolver,
             resolution: Resolution::default(),
@@ -174,7 +175,6 @@ impl Driving {
             patience: Patience::default(),
             upkeep: Upkeep::default(),
             begun: Begun::default(),
-            started: Timestamp::now(),
         };
         let keeping = async {
             match keeper {
@@ -211,7 +211,7 @@ impl Control {
                 changes.mark_unchanged();
                 at = Box::pin(self.pass()).await;
             }
-            let wait = at.map_or(LONGEST, |at| until(at).min(LONGEST));
+            let wait = at.map_or(LONGEST, |at| until(at, self.hands.now()).min(LONGEST));
             tokio::select! {
                 () = &mut shutdown => return,
                 _ = changes.changed() => {}
@@ -222,7 +222,7 @@ impl Control {
 
     /// Everything once; when to look again.
     async fn pass(&mut self) -> Option<Timestamp> {
-        let now = Timestamp::now();
+        let now = self.hands.now();
         let mut next = Earliest::default();
         match self.hands.gather.runtime() {
             Some(Ok(runtime)) => Box::pin(self.around(runtime, now, &mut next)).await,
@@ -308,7 +308,7 @@ impl Control {
     /// The world and the time as they are now.
     async fn fresh(&mut self) -> Option<(Sight, Timestamp)> {
         let runtime = self.hands.gather.runtime()?.ok()?;
-        let now = Timestamp::now();
+        let now = self.hands.now();
         Some((self.hands.gather.world(runtime, self.resolution.clone(), &self.jobs).await, now))
     }
 

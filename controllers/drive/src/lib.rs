@@ -5,6 +5,7 @@
 //! Nothing is spawned but blocking key generation: whoever runs them polls them.
 
 mod certificates;
+mod clock;
 mod controller;
 mod credentials;
 mod error;
@@ -26,6 +27,7 @@ mod write;
 
 pub use aicr_mirror::SourcesConfig;
 pub use certificates::{CertificateSettings, Certificates, Standing};
+pub use clock::Clock;
 pub use controller::{Drive, Driving, Readiness, Running, Watching};
 pub use credentials::{Mint, NoToken, Token, TokenError, TokenSettings};
 pub use error::DriveError;

@@ -15,6 +15,7 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
 use crate::{
+    clock::Clock,
     jobs::JobSettings,
     settings::DriveSettings,
     watch::{Feeds, Watches},
@@ -58,6 +59,7 @@ pub(crate) fn settings() -> DriveSettings {
         validator_images: Vec::new(),
         tokens: None,
         watch_seconds: crate::settings::WATCH_SECONDS,
+        clock: Clock::default(),
         instance: "pod".to_owned(),
     }
 }

@@ -102,7 +102,7 @@ async fn to_argo_cd(hands: &mut Hands, world: &World, write: &Write, made: &mut 
         Write::SetAutomated { on, enabled } => return automate(hands, world, on, *enabled).await,
         Write::Orphan { on } => match to.orphan(on, world.uid()).await {
             Err(error) if is_for_good(&error) => {
-                hands.gather.refusals.orphaning.insert(on.name.clone(), refusal(&error));
+                hands.gather.refusals.orphaning.insert(on.name.clone(), refusal(&error, hands.now()));
                 return Ok(Look::Soon);
             }
             answer => answer?,
@@ -148,16 +148,20 @@ async fn automate(hands: &mut Hands, world: &World, on: &ObjectRef, enabled: boo
         }
         Ok(Written::Done(_)) => Refusal {
             why: "it reads back unchanged: Argo CD's CRD does not know the field".to_owned(),
-            at: Timestamp::now(),
+            at: hands.now(),
         },
         Ok(Written::Stale) => return Ok(hands.after(&Written::<()>::Stale)),
-        Err(error) if is_for_good(&error) => refusal(&error),
+        Err(error) if is_for_good(&error) => refusal(&error, hands.now()),
         Err(error) => return Err(error),
     };
     let note = report::suspension_refused(world, &on.name, &refused.why);
     hands.gather.refusals.automation.insert(on.name.clone(), refused);
     hands.write.announce(&About::Runtime(&world.runtime), &note).await;
     Ok(Look::Soon)
+}
+
+fn refusal(error: &DriveError, at: Timestamp) -> Refusal {
+    Refusal { why: chain(error), at }
 }
 
 fn is_for_good(error: &DriveError) -> bool {
@@ -167,10 +171,6 @@ fn is_for_good(error: &DriveError) -> bool {
         return matches!(status.code, 403 | 422);
     }
     false
-}
-
-fn refusal(error: &DriveError) -> Refusal {
-    Refusal { why: chain(error), at: Timestamp::now() }
 }
 
 /// Stores a rebuilt plan; one of another runtime under its name goes first.

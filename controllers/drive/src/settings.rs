@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aicr_decide::{resolve::Installation, seen::Settings};
 use aicr_mirror::SourcesConfig;
 
-use crate::{credentials::TokenSettings, jobs::JobSettings};
+use crate::{clock::Clock, credentials::TokenSettings, jobs::JobSettings};
 
 /// Seconds for which a watch is asked for: it is noticed within five minutes that one is dead.
 pub const WATCH_SECONDS: u32 = 290;
@@ -34,6 +34,8 @@ pub struct DriveSettings {
     /// Seconds for which one watch is asked for, 1 to 294; usually [`WATCH_SECONDS`]. One that says nothing for five more
     /// counts as dead, and is begun again (B91).
     pub watch_seconds: u32,
+    /// What time it is.
+    pub clock: Clock,
     /// Who writes, as Events name it: the pod; cut at 128 characters.
     pub instance: String,
 }

@@ -91,6 +91,9 @@ struct Release {
     version: String,
     base: Option<String>,
     pins: BTreeMap<String, String>,
+    /// Components of the base that are no more.
+    #[serde(default)]
+    drops: Vec<String>,
 }
 
 /// A constraint on a reading of the snapshot.
@@ -190,6 +193,7 @@ impl Catalog {
             Some(base) => self.pins(base)?,
             None => BTreeMap::new(),
         };
+        pins.retain(|component, _| !release.drops.contains(component));
         pins.extend(release.pins.clone());
         Ok(pins)
     }
@@ -206,6 +210,11 @@ impl Catalog {
 }
 
 impl Component {
+    /// Whether a release with these pins has it; what has no chart is in every release.
+    pub(crate) fn is_in(&self, pins: &BTreeMap<String, String>) -> bool {
+        self.chart.is_none() || pins.contains_key(&self.name)
+    }
+
     /// Where the chart comes from: the test's registry where one is named, else the place the real one has.
     pub(crate) fn source(&self) -> String {
         match std::env::var("AICR_STANDIN_CHARTS") {
@@ -253,6 +262,7 @@ mod tests {
             "nodewright-customizations",
             "prometheus-operator-crds",
             "kube-prometheus-stack",
+            "ephemeral-storage-metrics",
             "gpu-operator",
             "k8s-ephemeral-storage-metrics",
             "kai-scheduler",
@@ -283,6 +293,10 @@ mod tests {
         assert_eq!(changed("v1.0.0", "v1.1.2"), ["gpu-operator", "nodewright-operator", "nvsentinel"]);
         assert_eq!(changed("v1.1.2", "v1.1.3"), ["gpu-operator"]);
         assert!(changed("v1.1.3", "v1.1.4").is_empty());
+        let named =
+            |version: &str| catalog.pins(version).unwrap().into_keys().filter(|name| name.contains("ephemeral"));
+        assert_eq!(named("v1.1.4").collect::<Vec<_>>(), ["k8s-ephemeral-storage-metrics"]);
+        assert_eq!(named("v1.1.5").collect::<Vec<_>>(), ["ephemeral-storage-metrics"], "renamed");
         assert_eq!(catalog.pins("v9.9.9").unwrap_err().exit(), 2);
     }
 

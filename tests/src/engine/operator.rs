@@ -8,7 +8,7 @@ use aicr_crds::application::Engine as Place;
 use aicr_decide::resolve::{AicrInstall, Installation};
 use aicr_decide::seen::Settings;
 use aicr_drive::jobs::{JobSettings, RegistrySecret};
-use aicr_drive::{Drive, DriveError, DriveSettings, SourcesConfig, WATCH_SECONDS};
+use aicr_drive::{Clock, Drive, DriveError, DriveSettings, SourcesConfig, WATCH_SECONDS};
 use kube::Config;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -60,6 +60,7 @@ pub fn settings() -> DriveSettings {
         validator_images: Vec::new(),
         tokens: None,
         watch_seconds: WATCH_SECONDS,
+        clock: Clock::default(),
         instance: "aicr-operator-played".to_owned(),
     }
 }

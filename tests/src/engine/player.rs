@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use super::operator::{ENGINE_NAMESPACE, PROJECT};
 use super::sight::application_kind;
 
+/// A version older than any of the plans'.
+const OLDER: &str = "0.9.0";
+
 /// How an Application is treated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Manner {
@@ -25,6 +28,8 @@ pub enum Manner {
     Idle,
     /// As [`Manner::Prompt`], then this is laid over its status, as a merge patch.
     But(Value),
+    /// What is new finds an operation for older content in flight; as [`Manner::Prompt`] once that is terminated.
+    Busy,
 }
 
 /// One write that made a release ready, or went on the way there.
@@ -95,17 +100,33 @@ fn answer(application: &DynamicObject, manner: &Manner, now: Timestamp) -> Optio
     let compared = json!({ "source": data["spec"]["source"], "destination": data["spec"]["destination"] });
     let asked = application.annotations().contains_key(annotation::ARGO_REFRESH);
     let requested = data.get("operation").filter(|operation| !operation.is_null());
-    let is_new = data["status"]["sync"]["comparedTo"] != compared;
+    let is_terminated = data["status"]["operationState"]["phase"] == "Terminating";
+    let is_new = is_terminated || data["status"]["sync"]["comparedTo"] != compared;
     if !asked && requested.is_none() && !is_new {
         return None;
     }
     let mut status = status(data, &compared, requested, is_new, now);
-    if let Manner::But(laid_over) = manner {
-        merge(&mut status, laid_over);
+    match manner {
+        Manner::But(laid_over) => merge(&mut status, laid_over),
+        Manner::Busy if !is_terminated => merge(&mut status, &older(data)),
+        Manner::Busy | Manner::Prompt | Manner::Idle => {}
     }
     Some(json!({
         "metadata": { "annotations": { annotation::ARGO_REFRESH: null } }, "operation": null, "status": status,
     }))
+}
+
+/// What an operation in flight for older content looks like.
+fn older(data: &Value) -> Value {
+    let mut source = data["spec"]["source"].clone();
+    source["targetRevision"] = OLDER.into();
+    json!({
+        "sync": { "status": "OutOfSync" },
+        "operationState": {
+            "phase": "Running", "message": "waiting for completion of hook", "finishedAt": null, "syncResult": null,
+            "operation": { "sync": { "source": source, "revision": OLDER } },
+        },
+    })
 }
 
 /// Its resources are gone, so its cascade finalizer goes.
@@ -189,6 +210,16 @@ mod tests {
         let patch = answered(&asked).unwrap();
         assert_eq!(patch["metadata"]["annotations"][annotation::ARGO_REFRESH], Value::Null);
         assert!(patch["status"].get("operationState").is_none());
+    }
+
+    #[test]
+    fn a_busy_engine_goes_on_once_its_operation_is_terminated() {
+        let busy = |more: &Value| answer(&application(more), &Manner::Busy, Timestamp::UNIX_EPOCH);
+        let running = busy(&json!({})).unwrap()["status"].clone();
+        assert_eq!(running["operationState"]["phase"], "Running");
+        assert_eq!(busy(&json!({ "status": running })), None);
+        let ended = busy(&json!({ "status": { "operationState": { "phase": "Terminating" } } })).unwrap();
+        assert_eq!(ended["status"]["operationState"]["phase"], "Succeeded");
     }
 
     #[test]

@@ -90,6 +90,29 @@ pub(crate) fn a_write_to_an_application_that_is_gone_creates_none(engine: &Engin
     drop(operator);
 }
 
+/// A36: an operation for other content is waited for and named, and terminated once half the action timeout has passed.
+pub(crate) fn an_operation_for_other_content_is_named_and_ended_after_half_the_time(engine: &Engine) {
+    let operator = at_plan_a(engine, Trouble::none());
+    engine.change_runtime(&json!({ "spec": { "rollout": { "actionTimeout": "1m" } } }));
+    engine.player.treat("network-operator", Manner::Busy);
+    let mark = engine.audit.mark();
+    engine.pin(Which::B.digest());
+    let observed = engine.until("the operation in flight is named", BOUND, |sight| {
+        let observed = sight.unfinished()?.status.clone()?.current?.observed?;
+        observed.starts_with("OtherOperation").then_some(observed)
+    });
+    assert!(observed.contains("an operation for other content is in flight"), "{observed}");
+    assert_eq!(engine.run(&operator, &Which::B.plan(), BOUND * 2), End::Settled);
+    let lines = engine.audit.taken_since(mark, OPERATOR);
+    let to: Vec<_> = lines.iter().filter(|line| line.name == "network-operator").collect();
+    let applied = to.iter().find(|line| line.body["spec"]["source"].is_object()).unwrap().answered;
+    let ended: Vec<_> =
+        to.iter().filter(|line| line.body["status"]["operationState"]["phase"] == "Terminating").collect();
+    let [ended] = ended.as_slice() else { panic!("not terminated once: {to:?}") };
+    let waited = ended.received.duration_since(applied).as_secs();
+    assert!((28..60).contains(&waited), "terminated after {waited} s of 60");
+}
+
 /// The Application CRD without `automated.enabled`, as before Argo CD 3.1; the present one is back when it goes.
 struct OldCrd<'a> {
     engine: &'a Engine,

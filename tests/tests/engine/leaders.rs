@@ -1,10 +1,12 @@
 //! Two replicas that both believe they lead, as in the seconds around a lost lease: each step is written once.
 
+use aicr_drive::{Clock, DriveSettings};
 use aicr_tests::engine::plans::Which;
 use aicr_tests::engine::player::Manner;
 use aicr_tests::engine::story::End;
 use aicr_tests::engine::wire::{Crash, Keep, Refuse, Stream, Trouble, Wire};
-use aicr_tests::engine::{BOUND, Engine, Operator};
+use aicr_tests::engine::{BOUND, Engine, Operator, operator};
+use jiff::SignedDuration;
 use serde_json::json;
 
 fn replica(engine: &Engine) -> Operator {
@@ -28,9 +30,26 @@ pub(crate) fn two_leaders_write_each_step_once(engine: &Engine) {
 
 /// Both are cut off from the API server in turn, each in the middle of a step that the other goes on with.
 pub(crate) fn replicas_that_are_cut_off_in_turn_come_to_the_same_end(engine: &Engine) {
+    cut_off_in_turn(engine, Clock::default());
+}
+
+/// The same where one's clock is ten minutes ahead of the other's, or behind: a step that began in the other's future or
+/// long past is neither timed out nor begun again.
+pub(crate) fn replicas_whose_clocks_are_ten_minutes_apart_come_to_the_same_end(engine: &Engine) {
+    for ahead in [OFF, -OFF] {
+        cut_off_in_turn(engine, Clock::ahead(ahead));
+    }
+}
+
+/// How far one replica's clock is off.
+const OFF: SignedDuration = SignedDuration::from_mins(10);
+
+fn cut_off_in_turn(engine: &Engine, clock: Clock) {
     engine.clear();
     engine.runtime(&[Which::A.plan(), Which::B.plan()]);
-    let (one, other) = (replica(engine), replica(engine));
+    let settings = DriveSettings { clock, ..operator::settings() };
+    let way = Wire::with(Crash::Never, Keep::Writes, Trouble::none());
+    let (one, other) = (replica(engine), engine.operator_with(settings, way));
     assert_eq!(engine.run(&one, &Which::A.plan(), BOUND), End::Settled);
     let before = engine.before();
     engine.player.treat("nodewright", Manner::Idle);

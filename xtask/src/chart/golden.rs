@@ -39,11 +39,16 @@ pub(super) fn path(set: &Path) -> PathBuf {
 }
 
 fn render(helm: &Path, set: &Path) -> Result<String, XtaskError> {
+    command::output(&mut template(helm, set)).map_err(XtaskError::command("helm template"))
+}
+
+/// Renders the chart with this set, for the oldest cluster and with cert-manager.
+pub(super) fn template(helm: &Path, set: &Path) -> Command {
     let mut template = Command::new(helm);
     template.args(["template", "aicr-operator"]).arg(folder());
     template.args(["--namespace", "aicr-system", "--kube-version", KUBE_VERSION, "--api-versions", CERT_MANAGER]);
     template.arg("--values").arg(set);
-    command::output(&mut template).map_err(XtaskError::command("helm template"))
+    template
 }
 
 /// Without what tells the two Helms apart: blank lines, and the order of kinds that Helm does not know.

@@ -1,6 +1,7 @@
 //! The chart: linted, rendered beside its golden files, its alerts checked and tried.
 
 mod golden;
+mod refused;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +20,7 @@ const HELMS: [&str; 2] = ["helm3", "helm4"];
 const VALUES: &str = "-values.yaml";
 
 /// Lints with both Helms and each set of values (the defaults alone lack what is required), compares what is rendered,
-/// and has promtool check the alerts and run their tests.
+/// sees that what is wrong is refused, and has promtool check the alerts and run their tests.
 pub(crate) fn check(parts: &Parts) -> Result<(), XtaskError> {
     let sets = sets()?;
     for helm in HELMS {
@@ -28,6 +29,7 @@ pub(crate) fn check(parts: &Parts) -> Result<(), XtaskError> {
             lint(&helm, set)?;
             golden::check(&helm, set)?;
         }
+        refused::check(&helm)?;
     }
     alerts()?;
     eprintln!("chart: Helm 3 and 4, {} sets of values, alerts", sets.len());

@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 /// How long until then; a time that has passed is a moment away.
-pub(super) fn until(at: Timestamp) -> Duration {
+pub(super) fn until(at: Timestamp, now: Timestamp) -> Duration {
     // A time that has passed already was looked at just now: no timer is faster than this.
     let soon = Duration::from_millis(250);
-    Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(soon).max(soon)
+    Duration::try_from(at.duration_since(now)).unwrap_or(soon).max(soon)
 }
 
 /// The earliest of some times.

@@ -68,6 +68,11 @@ impl Hands {
         }
     }
 
+    /// The time now.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.settings.clock.now()
+    }
+
     /// The operator's namespace.
     pub(crate) fn namespace(&self) -> &str {
         &self.settings.namespace
@@ -87,7 +92,7 @@ impl Hands {
         let owned = |uid: &str| {
             objects::inputs(plan, settings, uid).into_iter().chain(objects::output(plan, settings, uid)).collect()
         };
-        let now = Timestamp::now();
+        let now = self.now();
         let token = self.gather.docker_config(now);
         if token.is_none() && objects::secret(plan, settings, "", &[]).is_some() {
             let act = format!("create Job {}", plan.name);

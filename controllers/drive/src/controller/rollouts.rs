@@ -21,7 +21,7 @@ struct At<'a> {
 impl Control {
     /// Every rollout of the runtime that is unfinished or not yet told of, each in the world as it is then.
     pub(super) async fn rollouts(&mut self, world: &World, next: &mut Earliest) {
-        self.begun.tell(&self.hands, world, Timestamp::now()).await;
+        self.begun.tell(&self.hands, world, self.hands.now()).await;
         match world.unfinished() {
             Some(rollout) => rollout::measure(Some(rollout), &world.around(rollout)),
             None => metrics().progress(None),

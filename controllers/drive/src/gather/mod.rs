@@ -152,7 +152,7 @@ impl Gatherer {
         let mut world = World {
             settings: Arc::clone(&self.decide),
             install: Arc::clone(&self.install),
-            engine: engine::state(&self.watches, rights, Timestamp::now()),
+            engine: engine::state(&self.watches, rights, self.settings.clock.now()),
             runtime,
             resolution,
             plans,
@@ -181,7 +181,7 @@ impl Gatherer {
             reports: self.runs.reports().clone(),
         };
         if validation::is_due(world) {
-            let access = self.credentials.read(Timestamp::now()).await;
+            let access = self.credentials.read(self.settings.clock.now()).await;
             let credentials =
                 access.map_or_else(|error| Credentials::Unavailable(chain(&error)), |one| one.credentials());
             seen.lacks = self.validation.lacks(&credentials).await;
@@ -238,7 +238,7 @@ impl Gatherer {
         RolloutSeen {
             settings: Arc::clone(&self.decide),
             runtime: RuntimeSeen::Gone,
-            engine: engine::state(&self.watches, MayWrite::Yes, Timestamp::now()),
+            engine: engine::state(&self.watches, MayWrite::Yes, self.settings.clock.now()),
             resolution: ResolutionState::Unknown,
             target: TargetSeen::None,
             applications: Arc::new(self.stored_applications()),

@@ -24,7 +24,7 @@ pub(crate) enum Announced {
 impl Writer {
     /// Tells an Event, once: its name is that of the occurrence.
     pub(crate) async fn announce(&self, about: &About<'_>, note: &EventNote) -> Announced {
-        let event = events::body(about, note, &self.instance, jiff::Timestamp::now());
+        let event = events::body(about, note, &self.instance, self.clock.now());
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<Event> = self.namespaced(&namespace);
         match create(&api, format!("create Event {}", note.name), &event).await {

@@ -28,7 +28,7 @@ pub(crate) use job::Run;
 pub(crate) use rights::may;
 pub(crate) use rollout::seen_ref;
 
-use crate::{error::DriveError, settings::DriveSettings};
+use crate::{clock::Clock, error::DriveError, settings::DriveSettings};
 
 /// How long one call may take.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(30);
@@ -60,6 +60,7 @@ pub(crate) struct Writer {
     namespace: String,
     engine_namespace: String,
     instance: String,
+    clock: Clock,
 }
 
 impl Writer {
@@ -70,6 +71,7 @@ impl Writer {
             namespace: settings.namespace.clone(),
             engine_namespace: settings.decide.engine.namespace.clone(),
             instance: settings.instance.clone(),
+            clock: settings.clock,
         }
     }
 

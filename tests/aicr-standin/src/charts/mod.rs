@@ -76,7 +76,8 @@ fn all(image: &str) -> Result<Vec<Chart>, Failure> {
         let pins = catalog.pins(release)?;
         for component in &catalog.components {
             if let (Some(chart), Some(pin)) = (&component.chart, pins.get(&component.name)) {
-                wanted.insert((chart.clone(), pin.clone()), component);
+                // A renamed component has the chart of its first name.
+                wanted.entry((chart.clone(), pin.clone())).or_insert(component);
             }
         }
     }

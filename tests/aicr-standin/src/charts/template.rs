@@ -12,23 +12,23 @@ use crate::yaml;
 const DEPLOYMENT: &str = r#"apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: {{ .Release.Name }}
+  name: {{ .Values.fullnameOverride | default .Release.Name }}
   namespace: {{ .Release.Namespace }}
   labels:
     app.kubernetes.io/name: @CHART@
-    app.kubernetes.io/instance: {{ .Release.Name }}
+    app.kubernetes.io/instance: {{ .Values.fullnameOverride | default .Release.Name }}
     app.kubernetes.io/version: {{ .Chart.Version | quote }}
 spec:
   replicas: 1
   selector:
     matchLabels:
       app.kubernetes.io/name: @CHART@
-      app.kubernetes.io/instance: {{ .Release.Name }}
+      app.kubernetes.io/instance: {{ .Values.fullnameOverride | default .Release.Name }}
   template:
     metadata:
       labels:
         app.kubernetes.io/name: @CHART@
-        app.kubernetes.io/instance: {{ .Release.Name }}
+        app.kubernetes.io/instance: {{ .Values.fullnameOverride | default .Release.Name }}
         app.kubernetes.io/version: {{ .Chart.Version | quote }}
       {{- with .Values.podAnnotations }}
       annotations:
@@ -63,17 +63,17 @@ spec:
               type: RuntimeDefault
 "#;
 
-const SEEN: &str = r"apiVersion: v1
+const SEEN: &str = r#"apiVersion: v1
 kind: ConfigMap
 metadata:
-  name: {{ .Release.Name }}-seen
+  name: {{ .Values.fullnameOverride | default .Release.Name }}-seen
   namespace: {{ .Release.Namespace }}
 data:
   version: {{ .Chart.Version | quote }}
   nodeSelector: {{ .Values.@SELECTOR@ | toJson | quote }}
   tolerations: {{ .Values.@TOLERATIONS@ | toJson | quote }}
-  values: {{ .Values | toJson | quote }}
-";
+  values: {{ omit .Values "fullnameOverride" | toJson | quote }}
+"#;
 
 /// Chart.yaml as a value.
 pub(super) fn metadata(component: &Component, name: &str, version: &str) -> Value {
@@ -132,7 +132,12 @@ fn defaults(component: &Component, image: &str, selector: &str, tolerations: &st
     for path in all.map(String::as_str).chain([tolerations]) {
         tree::put(&mut values, path, json!([]))?;
     }
-    tree::merge(&mut values, &json!({"image": image, "podAnnotations": {}, "extraSettings": {"note": ""}}));
+    tree::merge(
+        &mut values,
+        &json!({
+            "image": image, "podAnnotations": {}, "extraSettings": {"note": ""}, "fullnameOverride": "",
+        }),
+    );
     Ok(values)
 }
 

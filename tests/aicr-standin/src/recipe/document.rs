@@ -19,7 +19,8 @@ pub(crate) fn build(
     profile: Option<&str>,
 ) -> Result<Value, Failure> {
     let pins = catalog.pins(played)?;
-    let mut chosen: Vec<&Component> = catalog.components.iter().filter(|c| applies(c, choice)).collect();
+    let mut chosen: Vec<&Component> =
+        catalog.components.iter().filter(|c| applies(c, choice) && c.is_in(&pins)).collect();
     chosen.sort_by(|a, b| a.name.cmp(&b.name));
     let mut refs: Vec<Value> = chosen.iter().map(|component| reference(component, pins.get(&component.name))).collect();
     let mut metadata = json!({

@@ -6,7 +6,7 @@ use super::Product;
 use crate::{Entry, Image, Lab, LabError, command};
 
 /// Versions of the stand-in that tests use: one binary, told by its environment which version it plays.
-const STAND_IN_VERSIONS: [&str; 4] = ["v1.0.0", "v1.1.2", "v1.1.3", "v1.1.4"];
+const STAND_IN_VERSIONS: [&str; 5] = ["v1.0.0", "v1.1.2", "v1.1.3", "v1.1.4", "v1.1.5"];
 /// Where the stand-in's charts are pushed and read from.
 pub const CHARTS: &str = "10.245.0.1:5000/upstream";
 

@@ -6,7 +6,9 @@ use aicr_lab::product::Release;
 use aicr_tests::Stage;
 use serde_json::{Value, json};
 
-use super::{FIRST, SECOND, application, argo_cd_goes_on, changed, edited, in_its_first_step, until_message, writes};
+use super::{
+    CONTROLLER, FIRST, SECOND, application, argo_cd_goes_on, changed, edited, in_its_first_step, until_message, writes,
+};
 
 /// How long the API server is away: longer than the lease, and than any call's limit.
 const AWAY: Duration = Duration::from_mins(1);
@@ -84,13 +86,36 @@ pub(crate) fn an_api_server_that_is_away_for_a_minute_costs_nothing_but_the_minu
     stage.until_both_are_ready();
 }
 
+/// Argo CD's controller stopped: its last word stays green, so that nothing but its age tells.
+pub(crate) fn a_controller_that_compares_nothing_for_long_is_named(stage: &Stage) {
+    const WORDS: &str = "but it has compared no Application since";
+    let said = || {
+        let (status, reason, message) = stage.condition("EngineAvailable");
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "EngineAvailable"), "{message}");
+        message
+    };
+    assert!(!said().contains(WORDS), "{}", said());
+    stage.lab.stop_part(CONTROLLER).unwrap();
+    let eleven_minutes_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(11);
+    let old = json!({ "status": { "reconciledAt": eleven_minutes_ago.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() } });
+    for name in owned(stage) {
+        stage.administrator().patch(&["application", &name, "-n", "argocd"], &old).passed();
+    }
+    stage.until("its silence to be named", 2, || if said().contains(WORDS) { Ok(()) } else { Err(said()) });
+    argo_cd_goes_on(stage);
+    stage.until("its comparisons to be seen", 3, || if said().contains(WORDS) { Err(said()) } else { Ok(()) });
+}
+
+/// Names of the Applications that are the operator's.
+fn owned(stage: &Stage) -> Vec<String> {
+    let all = stage.list(&["get", "applications", "-n", "argocd", "-l", "app.kubernetes.io/managed-by=aicr-operator"]);
+    all.iter().filter_map(|one| one["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
 /// Argo CD switched off for an incident, an edit by hand in it, and switched on again.
 pub(crate) fn a_suspended_engine_keeps_what_is_edited_until_it_resumes(stage: &Stage) {
     let automated = |name: &str| application(stage, name)["spec"]["syncPolicy"]["automated"]["enabled"].clone();
-    let names =
-        stage.list(&["get", "applications", "-n", "argocd", "-l", "app.kubernetes.io/managed-by=aicr-operator"]);
-    let names: Vec<String> =
-        names.iter().filter_map(|one| one["metadata"]["name"].as_str().map(str::to_owned)).collect();
+    let names = owned(stage);
     stage.patch_runtime(&json!({"spec": {"suspendEngine": true}}));
     stage.until("automated sync off everywhere", 3, || {
         let on: Vec<_> = names.iter().filter(|name| automated(name) != false).collect();

@@ -35,6 +35,38 @@ pub(crate) fn a_removed_release_leaves_its_definitions_and_can_come_again(stage:
     stage.until_phase(&again, "Succeeded", 8);
 }
 
+/// What is renamed in v1.1.5.
+const OLD_NAME: &str = "k8s-ephemeral-storage-metrics";
+/// What it is called from then on.
+const NEW_NAME: &str = "ephemeral-storage-metrics";
+
+/// A release that is called otherwise and renders what it did before: Install of the new, Remove of the old, and nothing
+/// that runs is touched; and back again.
+pub(crate) fn a_renamed_release_keeps_what_runs(stage: &Stage) {
+    let before = running(stage);
+    assert!(before.len() >= 3, "{before:?}");
+    for (aicr, from, to) in [("v1.1.5", OLD_NAME, NEW_NAME), ("v1.1.4", NEW_NAME, OLD_NAME)] {
+        stage.product.upgrade(&stage.lab, &Release { pushed: &stage.pushed, aicr, sets: &[] }).unwrap();
+        let name = stage.until_a_rollout(10);
+        let rollout = stage.rollout(&name);
+        assert_eq!(operations(&rollout, "Install"), [to.to_owned()].into());
+        assert_eq!(operations(&rollout, "Remove"), [from.to_owned()].into());
+        stage.approve(&name);
+        stage.until_phase(&name, "Succeeded", 8);
+        assert!(names(stage).contains(to) && !names(stage).contains(from), "{:?}", names(stage));
+        assert_eq!(running(stage), before, "what runs under either name stays as it is");
+    }
+}
+
+/// Deployment, ConfigMap and pods of the release that is renamed, each with its UID.
+fn running(stage: &Stage) -> BTreeSet<String> {
+    let all = stage.list(&["get", "deployments,configmaps,pods", "-n", "monitoring"]);
+    let is_it = |object: &&Value| object["metadata"]["name"].as_str().unwrap().starts_with(OLD_NAME);
+    let shown =
+        |object: &Value| format!("{} {} {}", object["kind"], object["metadata"]["name"], object["metadata"]["uid"]);
+    all.iter().filter(is_it).map(shown).collect()
+}
+
 /// B63 and on: finds the stack of a runtime that is gone, which another one found and left; leaves it taken over.
 pub(crate) fn an_orphaned_stack_is_adopted_with_approval(stage: &Stage) {
     Helm::Four

@@ -153,31 +153,57 @@ fn the_operator_writes_no_spec_of_a_runtime_no_namespace_no_bare_pod_and_no_sett
     }
 }
 
+/// Whether the operator of these objects has this word in an argument.
+fn is_told(objects: &[Value], word: &str) -> bool {
+    objects.iter().any(|object| object.to_string().contains(word))
+}
+
+fn account(name: &str) -> Value {
+    json!([{ "kind": "ServiceAccount", "name": name, "namespace": "aicr-validation" }])
+}
+
 #[test]
 fn validation_makes_one_account_cluster_admin_and_lets_the_operator_look_for_its_launcher() {
     let mut with = 0;
     for (file, objects) in golden_objects() {
-        let admins: Vec<&Value> = objects
-            .iter()
-            .filter(|object| object["roleRef"]["name"] == "cluster-admin")
-            .map(|one| &one["subjects"])
-            .collect();
         let more: Vec<Value> = rules(&objects)
             .iter()
             .filter(|rule| rule.role == VALIDATION)
             .map(|rule| json!([rule.namespace, rule.resources, rule.names, rule.verbs]))
             .collect();
-        if !objects.iter().any(|object| object.to_string().contains("--validation-enabled")) {
-            assert!(admins.is_empty() && more.is_empty(), "{file}");
+        if !is_told(&objects, "--validation-enabled") {
+            assert!(admins(&objects).is_empty() && more.is_empty(), "{file}");
             continue;
         }
         with += 1;
-        let checks = json!([{"kind": "ServiceAccount", "name": "aicr-validator", "namespace": "aicr-validation"}]);
-        assert_eq!(admins, [&checks], "{file}");
+        assert_eq!(admins(&objects).len(), 1, "{file}");
         let launcher = json!(["aicr-validation", ["serviceaccounts"], ["aicr-validation-launcher"], ["get"]]);
-        assert_eq!(more, [launcher, json!(["aicr-validation", ["secrets"], [], ["create"]])], "{file}");
+        let secrets = json!(["aicr-validation", ["secrets"], [], ["create"]]);
+        let secrets = is_told(&objects, "--registry-provider=aws").then_some(secrets);
+        assert_eq!(more, [launcher].into_iter().chain(secrets).collect::<Vec<_>>(), "{file}");
     }
-    assert!(with > 0);
+    assert!(with > 1);
+}
+
+/// Who is cluster-admin.
+fn admins(objects: &[Value]) -> Vec<Value> {
+    let bindings = objects.iter().filter(|object| object["roleRef"]["name"] == "cluster-admin");
+    bindings.map(|binding| binding["subjects"].clone()).collect()
+}
+
+#[test]
+fn with_v1_1_the_checks_are_cluster_admin_and_not_their_launcher_and_the_snapshots_leave_their_namespace_alone() {
+    let objects = golden_objects();
+    let of = |name: &str| &objects.iter().find(|(file, _)| file.ends_with(name)).unwrap().1;
+    let has_account = |objects: &[Value], name: &str| {
+        objects.iter().any(|object| object["kind"] == "ServiceAccount" && object["metadata"]["name"] == name)
+    };
+    let grants = |objects: &[Value]| rules(objects).iter().filter(|rule| rule.is_about("namespaces")).count();
+    let (earlier, now) = (of("/earlier.yaml"), of("/aws.yaml"));
+    assert_eq!(admins(earlier), [account("aicr-validation-launcher")]);
+    assert_eq!(admins(now), [account("aicr-validator")]);
+    assert!(!has_account(earlier, "aicr-validator") && has_account(now, "aicr-validator"));
+    assert_eq!((grants(earlier), grants(now)), (1, 0));
 }
 
 /// The role of what is looked at before a step is ready.
