@@ -226,8 +226,8 @@ async fn write_one(
             Some(application) => to.prepare_remove(application, on, name).await?,
             None => Written::Stale,
         },
-        Write::WithdrawRemove { on } => match live(on) {
-            Some(application) => to.withdraw_remove(application, on).await?,
+        Write::WithdrawRemove { on, enabled } => match live(on) {
+            Some(application) => to.withdraw_remove(application, on, *enabled).await?,
             None => Written::Stale,
         },
         Write::ClaimRemove { on } => to.claim_remove(on, name).await?,

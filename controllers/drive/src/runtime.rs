@@ -120,8 +120,8 @@ async fn to_argo_cd(hands: &mut Hands, world: &World, write: &Write, made: &mut 
             *made = seen.and_then(|application| application.metadata.uid.clone()).unwrap_or_default();
             written
         }
-        Write::WithdrawRemove { on } => match world.applications.iter().find(|one| one.name() == on.name) {
-            Some(application) => to.withdraw_remove(application, on).await?,
+        Write::WithdrawRemove { on, enabled } => match world.applications.iter().find(|one| one.name() == on.name) {
+            Some(application) => to.withdraw_remove(application, on, *enabled).await?,
             None => Written::Stale,
         },
         Write::CreateRollout(_)

@@ -6,6 +6,7 @@ mod gate;
 mod position;
 mod readiness;
 mod remove;
+mod share;
 mod step;
 mod validation;
 mod verdict;

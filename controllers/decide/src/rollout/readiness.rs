@@ -251,7 +251,7 @@ fn not_applied(status: &ApplicationStatus, expected: &Expected) -> Option<Observ
 }
 
 /// Whether Argo CD's words name one of these Applications; names are split where none of their characters stands.
-fn names_any(message: &str, names: &[String]) -> bool {
+pub(super) fn names_any(message: &str, names: &[String]) -> bool {
     let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.'));
     let mut words = words.map(|word| word.trim_matches('.'));
     words.any(|word| names.iter().any(|name| name == word))

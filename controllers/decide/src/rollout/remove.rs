@@ -1,7 +1,7 @@
-//! The Remove step: both marks in one patch, an entry in `written`, all gates again, then the delete.
+//! The Remove step: the marks in one patch, an entry in `written`, all gates again, nothing shared any more, then the delete.
 
 use aicr_crds::{
-    application::{Application, OperationPhase},
+    application::{Application, AutomatedSync, OperationPhase},
     keys::annotation,
     reason::StepReason,
     rollout::{Operation, Step, WrittenEntry},
@@ -9,10 +9,11 @@ use aicr_crds::{
 
 use super::{
     position::Position,
+    share::handed_over,
     verdict::{ObjectRef, Verdict, Write},
     why::{Outlook, Why},
 };
-use crate::{message::listed, seen::RolloutSeen};
+use crate::{message::listed, seam, seen::RolloutSeen};
 
 /// How many objects a message names.
 const NAMED: usize = 5;
@@ -21,7 +22,13 @@ pub(crate) const STAYS: &str =
     "removed; CRDs, resources annotated helm.sh/resource-policy: keep and the namespace stay on purpose";
 
 /// How a Remove goes on.
-pub(super) fn remove(position: &Position<'_>, step: &Step, application: Option<&Application>, why: Why) -> Verdict {
+pub(super) fn remove(
+    position: &Position<'_>,
+    seen: &RolloutSeen,
+    step: &Step,
+    application: Option<&Application>,
+    why: Why,
+) -> Verdict {
     let Some(application) = application else {
         // Deleted earlier by an approved Remove: the inventory lets it go, and there is nothing left to do.
         let entry = WrittenEntry { uid: String::new(), ready: true };
@@ -37,13 +44,15 @@ pub(super) fn remove(position: &Position<'_>, step: &Step, application: Option<&
         return Verdict::Wait(waits(step, reason, "a Remove waits for it".to_owned()), until);
     }
     // Argo CD writes the whole finalizer list from its cache and may have erased ours (A134).
-    if !marked || !application.cascades() {
+    if !marked || !application.cascades() || application.automated == AutomatedSync::Enabled {
         return Verdict::Do(Write::PrepareRemove { on: ObjectRef::of(application) }, why);
     }
     if position.entry(&step.release).is_none() {
         return recorded(step, application, why);
     }
-    Verdict::Do(Write::Delete { on: ObjectRef::of(application) }, why)
+    handed_over(position, seen, step, application, why.clone())
+        .filter(|_| !seam::is_broken("remove: handed over"))
+        .unwrap_or_else(|| Verdict::Do(Write::Delete { on: ObjectRef::of(application) }, why))
 }
 
 fn claimed(application: &Application, why: Why) -> Verdict {

@@ -250,7 +250,7 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, n
     }
     let application = position.application(&step.release);
     match step.operation {
-        Operation::Remove => remove(position, step, application, starting),
+        Operation::Remove => remove(position, seen, step, application, starting),
         Operation::Adopt => adopt(position, seen, step, application, starting),
         Operation::Install | Operation::Upgrade | Operation::Verify => {
             place(position, seen, step, application, starting)

@@ -68,7 +68,8 @@ pub enum Write {
         /// Which Application.
         on: ObjectRef,
     },
-    /// Add Argo CD's cascade finalizer and `delete-rollout` together: prepares a Remove step.
+    /// Add Argo CD's cascade finalizer and `delete-rollout`, switch its automated sync off and ask for a comparison, all in
+    /// one: prepares a Remove step.
     PrepareRemove {
         /// Which Application.
         on: ObjectRef,
@@ -87,10 +88,12 @@ pub enum Write {
     },
     /// Create a Job of this rollout's deployment validation.
     RunValidation(Box<JobPlan>),
-    /// Take both off again: a Remove that will not happen.
+    /// Take the marks off again: a Remove that will not happen.
     WithdrawRemove {
         /// Which Application.
         on: ObjectRef,
+        /// Whether its automated sync is switched on again; a suspended engine's stays off.
+        enabled: bool,
     },
     /// Delete a prepared Application.
     Delete {

@@ -37,7 +37,8 @@ fn first(world: &World, now: Timestamp) -> Verdict {
         return Verdict::Wait(Why::Unreadable(message), None);
     }
     if let Some(on) = left_marked(world).filter(|_| !seam::is_broken("runtime: marks left")) {
-        return Verdict::Do(Write::WithdrawRemove { on }, Why::Upkeep);
+        let enabled = !world.runtime.spec.suspend_engine;
+        return Verdict::Do(Write::WithdrawRemove { on, enabled }, Why::Upkeep);
     }
     let deleting = deletion::policy(world);
     if deleting == Some(DeletionPolicy::Orphan) {

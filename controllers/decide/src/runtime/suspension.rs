@@ -73,7 +73,10 @@ pub(super) fn is_refused(world: &World) -> bool {
 fn differs(world: &World, application: &Application) -> bool {
     match (application.automated, world.runtime.spec.suspend_engine) {
         (AutomatedSync::Enabled, true) => true,
-        (AutomatedSync::Disabled, false) => was_suspended(world),
+        // What a Remove has marked stays off; what takes the marks off switches it on.
+        (AutomatedSync::Disabled, false) => {
+            application.annotation(aicr_crds::keys::annotation::DELETE_ROLLOUT).is_none() && was_suspended(world)
+        }
         (AutomatedSync::Enabled, false) | (AutomatedSync::Disabled, true) | (AutomatedSync::Absent, _) => false,
     }
 }

@@ -90,6 +90,8 @@ pub enum Write {
     WithdrawRemove {
         /// Which Application.
         on: ObjectRef,
+        /// Whether its automated sync is switched on again; a suspended engine's stays off.
+        enabled: bool,
     },
     /// Delete a plan ConfigMap that retention does not keep, by name and as it was seen.
     DeletePlan(String),

@@ -389,7 +389,9 @@ fn marks_that_an_ended_rollout_left_are_taken_off() {
     let name = ended.metadata.name.clone();
     story.applications.get_mut("gpu-operator").unwrap()["metadata"]["annotations"][annotation::DELETE_ROLLOUT] =
         json!(name);
-    let runtime::Verdict::Do(runtime::Write::WithdrawRemove { on }, _) = runtime_next(&story) else { panic!("left") };
+    let runtime::Verdict::Do(runtime::Write::WithdrawRemove { on, .. }, _) = runtime_next(&story) else {
+        panic!("left")
+    };
     assert_eq!(on.name, "gpu-operator");
     let mut seen = story.world().around(&ended);
     seen.runtime = aicr_decide::seen::RuntimeSeen::Gone;

@@ -2,7 +2,7 @@
 
 use aicr_crds::{
     RuntimeRollout,
-    application::{Application, Desired, OperationPhase, Ownership},
+    application::{Application, AutomatedSync, Desired, OperationPhase, Ownership},
     keys::{annotation, finalizer, label},
 };
 use aicr_decide::{
@@ -115,13 +115,15 @@ impl Cluster {
             }),
             Write::PrepareRemove { on } => self.narrow(on, |application, _| {
                 annotate(application, annotation::DELETE_ROLLOUT, Some(&name));
+                annotate(application, annotation::ARGO_REFRESH, Some("normal"));
                 application.metadata.finalizers = Some(vec![finalizer::ARGO_CASCADE[0].to_owned()]);
+                application.automated = AutomatedSync::Disabled;
             }),
             Write::ClaimRemove { on } => self.narrow(on, |application, _| {
                 annotate(application, annotation::DELETE_ROLLOUT, Some(&name));
             }),
             Write::Annotate { on, ownership } => self.adopt(id, on, ownership),
-            Write::WithdrawRemove { on } => self.withdraw(on),
+            Write::WithdrawRemove { on, enabled } => self.withdraw(on, *enabled),
             Write::Delete { on } => self.guarded(on) && self.delete(&on.name),
             Write::Begin { .. } | Write::Record { .. } | Write::SpendToken { .. } | Write::RunValidation(_) => false,
         }
@@ -172,8 +174,9 @@ impl Cluster {
         })
     }
 
-    pub(crate) fn withdraw(&mut self, on: &ObjectRef) -> bool {
+    pub(crate) fn withdraw(&mut self, on: &ObjectRef, enabled: bool) -> bool {
         self.narrow(on, |application, _| {
+            application.automated = if enabled { AutomatedSync::Enabled } else { AutomatedSync::Disabled };
             annotate(application, annotation::DELETE_ROLLOUT, None);
             application.metadata.finalizers = None;
         })
@@ -257,7 +260,7 @@ pub(crate) fn word(write: &Write) -> String {
         Write::Sync { on, .. } => format!("syncs {}", on.name),
         Write::Terminate { on } => format!("terminates the operation of {}", on.name),
         Write::PrepareRemove { on } => format!("prepares the removal of {}", on.name),
-        Write::WithdrawRemove { on } => format!("withdraws the removal of {}", on.name),
+        Write::WithdrawRemove { on, .. } => format!("withdraws the removal of {}", on.name),
         Write::ClaimRemove { on } => format!("takes over the removal of {}", on.name),
         Write::Annotate { on, .. } => format!("adopts {}", on.name),
         Write::RunValidation(plan) => format!("runs {}", plan.name),

@@ -55,7 +55,7 @@ pub(crate) enum Mutant {
 }
 
 /// Rules of the judgment beside the gates, as its seam names them.
-const RULES: [&str; 25] = [
+const RULES: [&str; 26] = [
     "ready: identity",
     "ready: refused",
     "ready: comparison error",
@@ -81,6 +81,7 @@ const RULES: [&str; 25] = [
     "drift: at plan",
     "drift: edited",
     "end: marks taken off",
+    "remove: handed over",
 ];
 
 const OTHERS: [Mutant; 19] = [

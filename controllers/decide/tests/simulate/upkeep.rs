@@ -85,7 +85,7 @@ impl Cluster {
                 }
                 absent
             }
-            Write::WithdrawRemove { on } => self.withdraw(on),
+            Write::WithdrawRemove { on, enabled } => self.withdraw(on, *enabled),
             Write::CreateRollout(_)
             | Write::RunAssessment(_)
             | Write::StoreAssessment { .. }

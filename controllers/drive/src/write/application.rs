@@ -104,8 +104,9 @@ impl Writer {
         &self,
         application: &Application,
         on: &ObjectRef,
+        enabled: bool,
     ) -> Result<Written<()>, DriveError> {
-        self.narrow("withdraw the removal of", on, &body::withdraw_remove(application, on)).await
+        self.narrow("withdraw the removal of", on, &body::withdraw_remove(application, on, enabled)).await
     }
 
     /// Deletes exactly this Application.

@@ -65,29 +65,33 @@ pub(super) fn terminate(on: &ObjectRef) -> Value {
     json!({ "metadata": guard(on), "status": { "operationState": { "phase": "Terminating" } } })
 }
 
-/// Argo CD's cascade finalizer and the rollout that deletes, together; other finalizers stay.
+/// Argo CD's cascade finalizer and the rollout that deletes, no sync of its own any more, and a comparison, together; other
+/// finalizers stay.
 pub(super) fn prepare_remove(application: &Application, on: &ObjectRef, rollout: &str) -> Value {
     let mut kept = finalizers(application);
     if !kept.iter().any(|name| name == finalizer::ARGO_CASCADE[0]) {
         kept.push(finalizer::ARGO_CASCADE[0].to_owned());
     }
-    marks(on, &kept, Some(rollout))
+    let mut patch = marks(on, &kept, Some(rollout), false);
+    patch["metadata"]["annotations"][annotation::ARGO_REFRESH] = json!("normal");
+    patch
 }
 
-/// Both taken off again; other finalizers stay.
-pub(super) fn withdraw_remove(application: &Application, on: &ObjectRef) -> Value {
+/// The marks taken off again; other finalizers stay.
+pub(super) fn withdraw_remove(application: &Application, on: &ObjectRef, enabled: bool) -> Value {
     let mut kept = finalizers(application);
     kept.retain(|name| !finalizer::ARGO_CASCADE.contains(&name.as_str()));
-    marks(on, &kept, None)
+    marks(on, &kept, None, enabled)
 }
 
 fn finalizers(application: &Application) -> Vec<String> {
     application.metadata.finalizers.clone().unwrap_or_default()
 }
 
-fn marks(on: &ObjectRef, finalizers: &[String], rollout: Option<&str>) -> Value {
+fn marks(on: &ObjectRef, finalizers: &[String], rollout: Option<&str>, enabled: bool) -> Value {
     let mut patch = annotations(on, &[(annotation::DELETE_ROLLOUT, rollout.map(str::to_owned))]);
     patch["metadata"]["finalizers"] = json!(finalizers);
+    patch["spec"] = json!({ "syncPolicy": { "automated": { "enabled": enabled } } });
     patch
 }
 
@@ -132,7 +136,7 @@ mod tests {
             sync(&on(), &json!({}), "r"),
             terminate(&on()),
             prepare_remove(&app, &on(), "r"),
-            withdraw_remove(&app, &on()),
+            withdraw_remove(&app, &on(), true),
             end(&on(), "Failed", "2026-11-29T00:00:00Z"),
             automate(&on(), false),
         ];
@@ -151,8 +155,11 @@ mod tests {
         assert_eq!(prepared["metadata"]["annotations"][annotation::DELETE_ROLLOUT], "r-1");
         let again = prepare_remove(&application(&[hook, cascade]), &on(), "r-1");
         assert_eq!(again["metadata"]["finalizers"], json!([hook, cascade]));
-        let withdrawn = withdraw_remove(&application(&[hook, cascade]), &on());
+        let withdrawn = withdraw_remove(&application(&[hook, cascade]), &on(), true);
         assert_eq!(withdrawn["metadata"]["finalizers"], json!([hook]));
+        let enabled = |patch: &Value| patch["spec"]["syncPolicy"]["automated"]["enabled"].clone();
+        assert_eq!((enabled(&prepared), enabled(&withdrawn)), (json!(false), json!(true)));
+        assert_eq!(prepared["metadata"]["annotations"][annotation::ARGO_REFRESH], "normal");
         assert_eq!(withdrawn["metadata"]["annotations"][annotation::DELETE_ROLLOUT], Value::Null);
         assert!(withdrawn["metadata"]["annotations"].as_object().unwrap().contains_key(annotation::DELETE_ROLLOUT));
     }

@@ -18,10 +18,10 @@ use crate::seen::{RolloutSeen, RuntimeFacts, RuntimeSeen, age_key, outcome};
 
 /// 1. The outcome label alone says that it ended. What a Remove of it prepared and did not delete is taken off whenever it
 ///    is seen.
-pub(super) fn ended(position: &Position<'_>, _: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
+pub(super) fn ended(position: &Position<'_>, seen: &RolloutSeen, _: Timestamp) -> Option<Verdict> {
     let outcome = outcome(position.rollout)?;
-    Some(match marked(position) {
-        Some(on) => Verdict::Do(Write::WithdrawRemove { on }, Why::Ended(outcome)),
+    Some(match marked(position, seen) {
+        Some(withdraw) => Verdict::Do(withdraw, Why::Ended(outcome)),
         None => Verdict::Wait(Why::Ended(outcome), None),
     })
 }

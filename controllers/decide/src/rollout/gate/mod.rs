@@ -18,7 +18,10 @@ use super::{
     verdict::{ObjectRef, Verdict, Write},
     why::Why,
 };
-use crate::{seam, seen::RolloutSeen};
+use crate::{
+    seam,
+    seen::{RolloutSeen, RuntimeSeen},
+};
 
 /// One gate: what it says, or nothing.
 pub type Gate = fn(&Position<'_>, &RolloutSeen, Timestamp) -> Option<Verdict>;
@@ -49,8 +52,8 @@ pub fn next(rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Ver
     let verdict = first(&GATES, &position, seen, now);
     match &verdict {
         // What a Remove prepared and did not delete must not cascade after the end; nothing else keeps the outcome back.
-        Verdict::End(_, why) => match marked(&position).filter(|_| !seam::is_broken("end: marks taken off")) {
-            Some(on) => Verdict::Do(Write::WithdrawRemove { on }, why.clone()),
+        Verdict::End(_, why) => match marked(&position, seen).filter(|_| !seam::is_broken("end: marks taken off")) {
+            Some(withdraw) => Verdict::Do(withdraw, why.clone()),
             None => verdict,
         },
         Verdict::Do(..) => verdict,
@@ -90,10 +93,14 @@ fn next_step(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Opt
     position.next.map(|index| step::start(position, seen, index, now))
 }
 
-fn marked(position: &Position<'_>) -> Option<ObjectRef> {
+fn marked(position: &Position<'_>, seen: &RolloutSeen) -> Option<Write> {
     let mark = aicr_crds::keys::annotation::DELETE_ROLLOUT;
     let marked = position
         .applications()
         .find(|application| application.annotation(mark) == Some(position.name()) && !application.is_deleting());
-    marked.map(ObjectRef::of)
+    let suspended = match &seen.runtime {
+        RuntimeSeen::There(facts) => facts.suspend_engine,
+        RuntimeSeen::Gone => false,
+    };
+    marked.map(|application| Write::WithdrawRemove { on: ObjectRef::of(application), enabled: !suspended })
 }

@@ -60,7 +60,7 @@ impl Story {
                 made = format!("uid-plan-{}", self.tick());
                 self.plans.insert(stored.plan.digest(), (self.now, *stored));
             }
-            runtime::Write::WithdrawRemove { on } => self.withdraw(&on.name),
+            runtime::Write::WithdrawRemove { on, enabled } => self.withdraw(&on.name, enabled),
             runtime::Write::DeletePlan(name) => {
                 self.say("  deletes a plan that retention does not keep".to_owned());
                 self.plans.retain(|digest, _| aicr_crds::plan::Plan::config_map_name(*digest) != name);
@@ -172,7 +172,7 @@ impl Story {
                 self.say(format!("  runs {}", plan.stage));
                 self.jobs.push(started(plan));
             }
-            Write::WithdrawRemove { on } => self.withdraw(&on.name),
+            Write::WithdrawRemove { on, enabled } => self.withdraw(&on.name, *enabled),
             Write::Delete { on } => {
                 self.say(format!("  deletes {}", on.name));
                 let now = self.now.to_string();
@@ -236,12 +236,19 @@ impl Story {
         self.say(format!("  marks {} for removal", on.name));
         let rollout = self.rollouts[index].metadata.name.clone();
         self.annotate(on, &json!({annotation::DELETE_ROLLOUT: rollout}));
-        self.applications.get_mut(&on.name).unwrap()["metadata"]["finalizers"] = json!([finalizer::ARGO_CASCADE[0]]);
+        // Argo CD makes the comparison that is asked for at once.
+        let now = self.now.to_string();
+        let application = self.applications.get_mut(&on.name).unwrap();
+        application["metadata"]["finalizers"] = json!([finalizer::ARGO_CASCADE[0]]);
+        application["spec"]["syncPolicy"]["automated"]["enabled"] = json!(false);
+        application["status"]["reconciledAt"] = json!(now);
     }
 
-    fn withdraw(&mut self, name: &str) {
+    fn withdraw(&mut self, name: &str, enabled: bool) {
         self.say(format!("  takes the removal marks off {name}"));
-        let metadata = &mut self.applications.get_mut(name).unwrap()["metadata"];
+        let application = self.applications.get_mut(name).unwrap();
+        application["spec"]["syncPolicy"]["automated"]["enabled"] = json!(enabled);
+        let metadata = &mut application["metadata"];
         metadata["annotations"].as_object_mut().unwrap().remove(annotation::DELETE_ROLLOUT);
         metadata.as_object_mut().unwrap().remove("finalizers");
         self.touched(name);

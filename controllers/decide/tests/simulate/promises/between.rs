@@ -51,7 +51,7 @@ pub(super) fn between(world: &World, write: &Write) -> Option<Broken> {
         }
         Write::RebuildPlan(stored) => rebuilt(world, &stored.plan),
         Write::StorePlan(stored) => adopted(world, &stored.plan),
-        Write::WithdrawRemove { on } => withdrawn(world, on),
+        Write::WithdrawRemove { on, .. } => withdrawn(world, on),
         Write::DeletePlan(name) => kept(world, name),
         Write::DeleteRollout(on) => forgotten(world, on),
         Write::Follow { .. } | Write::CreateRollout(_) | Write::RunAssessment(_) | Write::StoreAssessment { .. } => {

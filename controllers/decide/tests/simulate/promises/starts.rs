@@ -1,7 +1,7 @@
 //! Promises 1, 2, 3, 5 and 6: what a step may be started on, what may be done for one, and when it is ready.
 
 use aicr_crds::{
-    application::{AutomatedSync, OperationPhase},
+    application::{Application, AutomatedSync, OperationPhase},
     keys::{annotation, finalizer, label},
     plan::Plan,
     rollout::{Operation, RolloutKind, Step},
@@ -128,8 +128,11 @@ pub(super) fn resume_refused(world: &World) -> bool {
         ready.is_some_and(|ready| told.iter().chain(&hidden).any(|reason| ready.reason == *reason))
     });
     let wrong = if world.runtime.spec.suspend_engine { AutomatedSync::Enabled } else { AutomatedSync::Disabled };
-    let refused = |application: &aicr_crds::application::Application| {
+    let refused = |application: &Application| {
+        // What a Remove has marked stays off.
+        let marked = application.annotation(annotation::DELETE_ROLLOUT).is_some();
         application.automated == wrong
+            && (wrong == AutomatedSync::Enabled || !marked)
             && !application.is_deleting()
             && is_ours(application, world.uid())
             && world.facts.refusals.automation.contains_key(application.name())
@@ -139,7 +142,7 @@ pub(super) fn resume_refused(world: &World) -> bool {
 }
 
 /// By owner, or by label where no owner is named.
-pub(super) fn is_ours(application: &aicr_crds::application::Application, uid: &str) -> bool {
+pub(super) fn is_ours(application: &Application, uid: &str) -> bool {
     match application.annotation(annotation::RUNTIME_UID) {
         Some(owner) => owner == uid,
         None => application.label(label::MANAGED_BY).is_some(),
@@ -197,7 +200,7 @@ pub(super) fn drifted(context: &Context<'_>, progress: &Progress<'_>, except: Op
         let entry = progress.written.get(&item.application);
         let operation = step(&item.application).map(|step| step.operation);
         let there = context.application(&item.application);
-        let as_listed = |application: &aicr_crds::application::Application| {
+        let as_listed = |application: &Application| {
             application.uid() == item.uid
                 && application.fingerprint == item.fingerprint
                 && application.annotation(annotation::PLAN_DIGEST)
@@ -219,7 +222,7 @@ pub(super) fn drifted(context: &Context<'_>, progress: &Progress<'_>, except: Op
     strangers(context, progress, except)
 }
 
-fn as_written(context: &Context<'_>, application: &aicr_crds::application::Application, uid: &str) -> bool {
+fn as_written(context: &Context<'_>, application: &Application, uid: &str) -> bool {
     let Some(target) = context.rollout.spec.target_plan_digest else { return true };
     // What cannot be read cannot be compared; that the target is unfit is said instead.
     let print = context.print(application.name()).filter(|_| target_unfit(context).is_none());
@@ -268,10 +271,38 @@ fn prepared(context: &Context<'_>, progress: &Progress<'_>, place: usize, write:
             application.annotation(annotation::DELETE_ROLLOUT) == Some(progress.name)
                 && finalizers.iter().any(|one| finalizer::ARGO_CASCADE.contains(&one.as_str()))
         });
-        must(marked, 3, || format!("{} is deleted without its marks", on.name)).or_else(|| {
-            must(progress.written.contains_key(&on.name), 3, || {
-                format!("{} is deleted before it is written down", on.name)
+        must(marked, 3, || format!("{} is deleted without its marks", on.name))
+            .or_else(|| {
+                must(progress.written.contains_key(&on.name), 3, || {
+                    format!("{} is deleted before it is written down", on.name)
+                })
             })
+            .or_else(|| taken_over(context, progress, application?))
+    })
+}
+
+/// Promise 3: what is deleted syncs no more, and was compared since; what the rollout installed was compared after that, so
+/// that an object which both render would have been seen to be shared.
+fn taken_over(context: &Context<'_>, progress: &Progress<'_>, leaving: &Application) -> Option<Broken> {
+    let quiet = leaving.automated != AutomatedSync::Enabled && leaving.annotation(annotation::ARGO_REFRESH).is_none();
+    let installs = context.steps().iter().filter(|step| step.operation == Operation::Install);
+    let stays = |step: &&Step| {
+        let removed =
+            context.steps().iter().any(|one| one.operation == Operation::Remove && one.release == step.release);
+        progress.written.contains_key(&step.release) && !removed
+    };
+    let compared = |name: &str| {
+        context.application(name).is_none_or(|one| {
+            one.is_deleting()
+                || !is_ours(one, &context.rollout.spec.runtime.uid)
+                || one.status.reconciled_at > leaving.status.reconciled_at
+        })
+    };
+    let old = installs.filter(stays).find(|step| !compared(&step.release));
+    must(quiet, 3, || format!("{} is deleted while it may sync", leaving.name())).or_else(|| {
+        old.map(|step| Broken {
+            promise: 3,
+            how: format!("{} is deleted before {} was compared", leaving.name(), step.release),
         })
     })
 }
@@ -280,9 +311,10 @@ fn prepared(context: &Context<'_>, progress: &Progress<'_>, place: usize, write:
 pub(super) fn helps(context: &Context<'_>, progress: &Progress<'_>, verdict: &Verdict) -> Option<Broken> {
     let Verdict::Do(write, _) = verdict else { return None };
     match write {
+        Write::Refresh { on, .. } if takes_over(context, progress, on) => None,
         Write::Refresh { on, .. } | Write::Sync { on, .. } => helped(context, progress, on),
         Write::Terminate { on } => helped(context, progress, on).or_else(|| foreign_operation(context, on)),
-        Write::WithdrawRemove { on } => {
+        Write::WithdrawRemove { on, .. } => {
             let application = context.application(&on.name);
             let marked = application.is_some_and(|application| {
                 application.annotation(annotation::DELETE_ROLLOUT) == Some(progress.name) && !application.is_deleting()
@@ -310,6 +342,18 @@ fn helped(context: &Context<'_>, progress: &Progress<'_>, on: &ObjectRef) -> Opt
     let halted = spec.paused || spec.suspend_engine || world.engine.is_absent() || resume_refused(world) || unreadable;
     must(flying == Some(&on.name), 3, || format!("{} is helped, whose step is not in flight", on.name))
         .or_else(|| must(!halted, 3, || format!("{} is helped while the step stands still", on.name)))
+}
+
+/// A release that the rollout installed is looked at once more before another one is deleted.
+fn takes_over(context: &Context<'_>, progress: &Progress<'_>, on: &ObjectRef) -> bool {
+    let installed = context.steps().iter().any(|step| step.operation == Operation::Install && step.release == on.name);
+    let removes = |place: usize| context.steps()[place].operation == Operation::Remove;
+    let open = progress.open.filter(|place| removes(*place));
+    let marked =
+        open.and_then(|place| context.application(&context.steps()[place].release)).is_some_and(|application| {
+            application.annotation(annotation::DELETE_ROLLOUT) == Some(progress.name) && !application.is_deleting()
+        });
+    installed && marked && progress.flying.is_none() && held(context).is_none()
 }
 
 fn foreign_operation(context: &Context<'_>, on: &ObjectRef) -> Option<Broken> {
