@@ -35,9 +35,9 @@ fn main() -> ExitCode {
     soak.engine.crash_upgrades(Side::Before);
     let rollouts = usize::try_from(rollouts).unwrap_or(usize::MAX);
     let whole = rollouts.min(WHOLE);
-    soak.rollouts("an upgrade, a gate, an installation and a removal", [Which::A.plan(), Which::B.plan()], whole);
+    soak.rollouts("an upgrade, a gate, an installation and a removal", &[Which::A.plan(), Which::B.plan()], whole);
     let upgrades = [plans::row(1, "1.0.0"), plans::row(1, "1.1.0")];
-    let grown = soak.rollouts("an upgrade", upgrades, rollouts - whole);
+    let grown = soak.rollouts("an upgrade", &upgrades, rollouts - whole);
     soak.idle(Duration::from_secs(idle));
     if grown > GROWTH {
         println!("memory grows: {grown:.0} KiB in a thousand rollouts, {GROWTH:.0} allowed");
@@ -93,10 +93,10 @@ impl Soak {
     }
 
     /// Rollouts to and fro; by how many KiB memory grew in a thousand of them.
-    fn rollouts(&self, what: &str, between: [Plan; 2], count: usize) -> f64 {
+    fn rollouts(&self, what: &str, between: &[Plan; 2], count: usize) -> f64 {
         let engine = &self.engine;
         engine.clear();
-        engine.runtime(&between);
+        engine.runtime(between);
         let mut operator = self.operator();
         engine.settle(&between[0], BOUND);
         let (begun, mut readings) = (Instant::now(), Vec::new());

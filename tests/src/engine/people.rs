@@ -16,8 +16,8 @@ use tokio::sync::watch;
 
 use super::Sight;
 
-/// For how long an approval holds.
-const HOLDS: Duration = Duration::from_mins(5);
+/// For how long an approval holds: longer than any replica's clock is off.
+const HOLDS: Duration = Duration::from_mins(30);
 
 /// Where the approver is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,10 +24,17 @@ const REFUSED: [(&str, &[&str], &str); 7] = [
 
 /// Has Helm render each, which must fail with these words.
 pub(super) fn check(helm: &Path) -> Result<(), XtaskError> {
-    REFUSED.iter().try_for_each(|(set, values, words)| refused(helm, set, values, words))
+    REFUSED
+        .iter()
+        .try_for_each(|(set, values, words)| what_is_wrong_is_refused_with_what_to_do(helm, set, values, words))
 }
 
-fn refused(helm: &Path, set: &str, values: &[&str], words: &str) -> Result<(), XtaskError> {
+fn what_is_wrong_is_refused_with_what_to_do(
+    helm: &Path,
+    set: &str,
+    values: &[&str],
+    words: &str,
+) -> Result<(), XtaskError> {
     let mut template = golden::template(helm, &folder().join("ci").join(format!("{set}{VALUES}")));
     for value in values {
         template.args(["--set", value]);
