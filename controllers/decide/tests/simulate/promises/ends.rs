@@ -4,7 +4,7 @@ use aicr_crds::{
     RuntimeRollout,
     keys::annotation,
     reason::Outcome,
-    rollout::{Need, RolloutKind},
+    rollout::{Need, Operation, RolloutKind},
     runtime::DeletionPolicy,
 };
 use aicr_decide::{
@@ -14,7 +14,7 @@ use aicr_decide::{
 
 use super::{
     Broken, Context, Progress, must,
-    starts::{drifted, owed},
+    starts::{drifted, is_ours, owed},
     validation::{self, Run},
 };
 use crate::{cluster::Cluster, store::Id};
@@ -71,13 +71,23 @@ fn success(context: &Context<'_>, progress: &Progress<'_>) -> Option<String> {
         .or_else(|| drifted(context, progress, None))
 }
 
+/// Whether a release was removed here, and another's object has its name now.
+fn is_taken(context: &Context<'_>, progress: &Progress<'_>, place: usize) -> bool {
+    let step = &context.steps()[place];
+    let removed = step.operation == Operation::Remove && progress.written.contains_key(&step.release);
+    let uid = &context.rollout.spec.runtime.uid;
+    removed && context.application(&step.release).is_some_and(|application| !is_ours(application, uid))
+}
+
 fn failure(context: &Context<'_>, progress: &Progress<'_>, why: &Why) -> Option<String> {
     if let Why::Foreign(name) = why {
         let foreign = context.application(name).is_some_and(|application| application.project != "aicr");
         return (!foreign).then(|| format!("{name} is ours"));
     }
     if let Why::ValidationFailed(_) = why {
-        let failed = validation::run(context) == Run::Failed && progress.open.is_none();
+        // Somebody's object may stand by now where a release was removed: what has been found stays found.
+        let done = progress.open.is_none_or(|place| is_taken(context, progress, place));
+        let failed = validation::run(context) == Run::Failed && done;
         return (!failed).then(|| "its validation has not failed".to_owned());
     }
     // One that has begun and cannot be written has its time as well.
