@@ -95,6 +95,7 @@ fn main() -> ExitCode {
                 every_release_was_written_once_and_is_healthy,
                 no_apply_holds_what_argo_cd_owns,
                 the_end_is_told_once,
+                the_log_names_what_it_is_about_and_holds_no_secret,
                 a_new_snapshot_gives_the_same_plan,
                 a_second_login_of_argo_cd_is_named_until_it_is_gone;
             door_load:

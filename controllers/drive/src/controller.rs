@@ -315,7 +315,8 @@ impl Control {
     /// Counts and tells what happened while this process lived; tells what it may have missed.
     async fn finished(&self, runtime: &ClusterRuntime, finished: &Finished, now: Timestamp) {
         let JobSeen { stage, run, name, .. } = &finished.seen;
-        tracing::info!(run, job = name, stage = %stage, "an AICR Job has finished");
+        let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
+        tracing::info!(runtime = uid, run, job = name, stage = %stage, "an AICR Job has finished");
         if finished.at >= self.started {
             metrics().ran(&finished.seen, finished.took.map(|took| took.as_secs_f64()));
         }
@@ -348,11 +349,18 @@ impl Control {
 
     async fn failed(&mut self, controller: &str, runtime: Option<&ClusterRuntime>, error: &DriveError, now: Timestamp) {
         let text = chain(error);
-        tracing::warn!(controller, error = text, class = error.class(), "a reconcile failed and is tried again");
+        let uid = runtime.and_then(|runtime| runtime.metadata.uid.as_deref());
+        tracing::warn!(
+            controller,
+            runtime = uid,
+            error = text,
+            class = error.class(),
+            "a reconcile failed and is tried again"
+        );
         metrics().failed(kind(controller), error.class());
         self.patience.failed(controller, now);
         let Some(runtime) = runtime else { return };
-        let uid = runtime.metadata.uid.as_deref().unwrap_or_default();
+        let uid = uid.unwrap_or_default();
         // The same trouble is one Event an hour.
         let occurrence = format!("{controller}/{text}/{}", now.as_second() / 3600);
         let note = EventNote::new(uid, EventReason::ReconcileFailed, &occurrence, &text);

@@ -42,7 +42,15 @@ impl Resolver {
     }
 
     /// One reconcile.
-    #[tracing::instrument(name = "reconcile", skip_all, fields(controller = "resolver", runtime = aicr_crds::runtime::NAME))]
+    #[tracing::instrument(
+        name = "reconcile",
+        skip_all,
+        fields(
+            controller = "resolver",
+            runtime = world.uid(),
+            plan = world.resolution.candidate.map(tracing::field::display),
+        )
+    )]
     pub(crate) async fn step(
         &mut self,
         hands: &mut Hands,

@@ -41,7 +41,12 @@ pub(crate) fn is_marked(application: &Application, rollout: &RuntimeRollout) -> 
 #[tracing::instrument(
     name = "reconcile",
     skip_all,
-    fields(controller = "rollout", runtime = rollout.spec.runtime.name, rollout = rollout.metadata.name)
+    fields(
+        controller = "rollout",
+        runtime = rollout.spec.runtime.uid,
+        plan = rollout.spec.target_plan_digest.map(tracing::field::display),
+        rollout = rollout.metadata.name,
+    )
 )]
 pub(crate) async fn step(
     hands: &mut Hands,

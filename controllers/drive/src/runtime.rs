@@ -22,7 +22,11 @@ use crate::{
 };
 
 /// One reconcile.
-#[tracing::instrument(name = "reconcile", skip_all, fields(controller = "runtime", runtime = aicr_crds::runtime::NAME))]
+#[tracing::instrument(
+    name = "reconcile",
+    skip_all,
+    fields(controller = "runtime", runtime = world.uid(), plan = world.target().map(tracing::field::display))
+)]
 pub(crate) async fn step(hands: &mut Hands, world: &World, now: Timestamp) -> Result<Look, DriveError> {
     let verdict = runtime::next(world, now);
     let look = match &verdict {

@@ -187,6 +187,32 @@ pub(crate) fn the_end_is_told_once(stage: &Stage) {
     assert_eq!(runtime["status"]["rollout"], Value::Null);
 }
 
+/// What both replicas have logged since the one before was killed.
+pub(crate) fn the_log_names_what_it_is_about_and_holds_no_secret(stage: &Stage) {
+    let rollout = only_rollout(stage);
+    let uid = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
+    let about = ["-n", "aicr-system", "-l", "app.kubernetes.io/name=aicr-operator", "--tail=-1"];
+    let log = stage.kubectl(&[&["logs"], about.as_slice()].concat());
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_it: Vec<&Value> = lines.iter().filter(|line| line["rollout"] == rollout["metadata"]["name"]).collect();
+    assert!(of_it.len() > RELEASES, "{} lines about the rollout", of_it.len());
+    for line in of_it {
+        assert_eq!(line["runtime"], uid, "{line}");
+        assert_eq!(line["plan"], rollout["spec"]["targetPlanDigest"], "{line}");
+    }
+    for line in lines.iter().filter(|line| line["job"].is_string()) {
+        assert!(line["run"].is_string() && line["runtime"] == uid, "{line}");
+    }
+    let secret = |field: &str| {
+        let template = format!("go-template={{{{index .data \"{field}\" | base64decode}}}}");
+        stage.kubectl(&["get", "secret", "aicr-registry", "-n", "argocd", "-o", &template])
+    };
+    // One of nfd's values, which every write of it holds.
+    for never in [secret("password").trim(), "enableNodeFeatureApi"] {
+        assert!(!never.is_empty() && !log.contains(never), "the log holds {never:?}");
+    }
+}
+
 /// B39: a login of Argo CD's own below our prefix, seen by whoever may list Secrets; it is gone again.
 pub(crate) fn a_second_login_of_argo_cd_is_named_until_it_is_gone(stage: &Stage) {
     let applications = stage.list(&["get", "applications", "-n", "argocd"]);
