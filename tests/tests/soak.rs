@@ -18,8 +18,8 @@ const STEPS: usize = 18;
 const WHOLE: usize = 200;
 /// Lines of the report.
 const LINES: usize = 40;
-/// KiB that memory may grow by in a thousand rollouts, over the second half of them.
-const GROWTH: f64 = 256.0;
+/// KiB that memory may grow by in a thousand rollouts, over the second half of them: a page or two comes and goes.
+const GROWTH: f64 = 1024.0;
 /// What is compared with rest needs no longer look than this.
 const MINUTE: Duration = Duration::from_mins(1);
 /// Applications of others.
