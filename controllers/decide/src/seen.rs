@@ -7,7 +7,7 @@ use std::{
 
 use aicr_crds::{
     ClusterRuntime, Digest, RuntimeRollout,
-    application::{Application, Engine},
+    application::{Application, Engine, OperationPhase},
     keys::annotation,
     plan::StoredPlan,
     reason::{Outcome, Reason},
@@ -278,6 +278,16 @@ const TOKEN_LIMIT: usize = 256;
 pub fn age_key(rollout: &RuntimeRollout) -> (Option<Timestamp>, i32, &str) {
     let created = rollout.metadata.creation_timestamp.as_ref().map(|time| time.0);
     (created, rollout.spec.attempt, rollout.metadata.name.as_deref().unwrap_or_default())
+}
+
+/// Whether an operation of Argo CD waits or runs on this Application.
+pub(crate) fn is_busy(application: &Application) -> bool {
+    let state = application.status.operation.as_ref();
+    application.operation_requested
+        || state.is_some_and(|state| match state.phase {
+            OperationPhase::Running | OperationPhase::Terminating => true,
+            OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => false,
+        })
 }
 
 /// The outcome label, which alone says that a rollout has ended.

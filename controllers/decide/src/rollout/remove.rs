@@ -1,7 +1,7 @@
 //! The Remove step: the marks in one patch, an entry in `written`, all gates again, nothing shared any more, then the delete.
 
 use aicr_crds::{
-    application::{Application, AutomatedSync, OperationPhase},
+    application::{Application, AutomatedSync},
     keys::annotation,
     reason::StepReason,
     rollout::{Operation, Step, WrittenEntry},
@@ -13,7 +13,11 @@ use super::{
     verdict::{ObjectRef, Verdict, Write},
     why::{Outlook, Why},
 };
-use crate::{message::listed, seam, seen::RolloutSeen};
+use crate::{
+    message::listed,
+    seam,
+    seen::{RolloutSeen, is_busy},
+};
 
 /// How many objects a message names.
 const NAMED: usize = 5;
@@ -70,11 +74,7 @@ fn unremovable(application: &Application) -> Option<StepReason> {
     if status.conditions.iter().any(|condition| condition.kind == "ComparisonError") {
         return Some(StepReason::ComparisonError);
     }
-    let running = status.operation.as_ref().is_some_and(|state| match state.phase {
-        OperationPhase::Running | OperationPhase::Terminating => true,
-        OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => false,
-    });
-    (running || application.operation_requested).then_some(StepReason::SyncRunning)
+    is_busy(application).then_some(StepReason::SyncRunning)
 }
 
 /// A step that has not started and waits for something on its Application.

@@ -5,7 +5,7 @@
 //! the moment it is marked, and is deleted only once nobody who stays says that something is shared with it.
 
 use aicr_crds::{
-    application::{Application, Desired, OperationPhase},
+    application::Application,
     keys::annotation,
     reason::StepReason,
     rollout::{Operation, Step},
@@ -17,12 +17,13 @@ use super::{
     position::Position,
     readiness::names_any,
     remove::{removed_by, waits},
+    step::desired,
     verdict::{ObjectRef, Verdict, Write},
     why::Why,
 };
 use crate::{
     message::listed,
-    seen::{RolloutSeen, TargetSeen},
+    seen::{RolloutSeen, is_busy},
 };
 
 /// How many releases a message names.
@@ -51,7 +52,10 @@ pub(super) fn handed_over(
     let holds = |other: &&&Application| shares(other, leaving.name());
     let sharing: Vec<&Application> = staying.iter().filter(holds).copied().collect();
     let takes = sharing.iter().find(|other| !stale(other) && !is_busy(other) && !has_synced(other, since));
-    if let Some((other, source)) = takes.and_then(|other| Some((other, source(position, seen, other)?))) {
+    // Of what the target lacks, nothing is synced.
+    if let Some((other, source)) =
+        takes.and_then(|other| Some((other, desired(position, seen, other.name())?.source())))
+    {
         return Some(Verdict::Do(Write::Sync { on: ObjectRef::of(other), source }, why));
     }
     let names = |all: &[&Application]| {
@@ -104,25 +108,8 @@ fn is_asked(application: &Application) -> bool {
     application.annotation(annotation::ARGO_REFRESH).is_some()
 }
 
-fn is_busy(application: &Application) -> bool {
-    let state = application.status.operation.as_ref();
-    application.operation_requested
-        || state.is_some_and(|state| match state.phase {
-            OperationPhase::Running | OperationPhase::Terminating => true,
-            OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => false,
-        })
-}
-
 /// Whether it has applied everything since: a second time would change nothing.
 fn has_synced(application: &Application, since: Timestamp) -> bool {
     let started = application.status.operation.as_ref().and_then(|state| state.started_at);
     started.is_some_and(|started| started > since)
-}
-
-/// What the target says of it; of what the target lacks, nothing is synced.
-fn source(position: &Position<'_>, seen: &RolloutSeen, other: &Application) -> Option<serde_json::Value> {
-    let TargetSeen::Plan(stored) = &seen.target else { return None };
-    let (plan, uid) = (&stored.plan, &position.rollout.spec.runtime.uid);
-    let release = plan.release(other.name())?;
-    Some(Desired::new(&seen.settings.engine, release, plan.digest(), uid, position.name()).ok()?.source())
 }

@@ -283,7 +283,7 @@ fn adopt(
     application: Option<&Application>,
     why: Why,
 ) -> Verdict {
-    match (desired(position, seen, step), application) {
+    match (desired(position, seen, &step.release), application) {
         (Some(desired), Some(application)) => {
             let on = ObjectRef::of(application);
             Verdict::Do(Write::Annotate { on, ownership: Box::new(desired.ownership) }, why)
@@ -300,7 +300,7 @@ fn place(
     application: Option<&Application>,
     why: Why,
 ) -> Verdict {
-    let Some(desired) = desired(position, seen, step) else {
+    let Some(desired) = desired(position, seen, &step.release) else {
         return unknown(position, step);
     };
     match application {
@@ -318,11 +318,12 @@ fn place(
     }
 }
 
-fn desired(position: &Position<'_>, seen: &RolloutSeen, step: &Step) -> Option<Desired> {
+/// A release of the target, as this rollout writes it; `None` where the target is not read or lacks it.
+pub(super) fn desired(position: &Position<'_>, seen: &RolloutSeen, release: &str) -> Option<Desired> {
     let plan = match &seen.target {
         TargetSeen::Plan(stored) => &stored.plan,
         TargetSeen::None | TargetSeen::Unfit(..) => return None,
     };
     let uid = &position.rollout.spec.runtime.uid;
-    Desired::new(&seen.settings.engine, plan.release(&step.release)?, plan.digest(), uid, position.name()).ok()
+    Desired::new(&seen.settings.engine, plan.release(release)?, plan.digest(), uid, position.name()).ok()
 }

@@ -1,7 +1,7 @@
 //! `spec.suspendEngine`: automated sync off on every owned Application, and on again, each read back.
 
 use aicr_crds::{
-    application::{Application, AutomatedSync, OperationPhase},
+    application::{Application, AutomatedSync},
     reason::{ConditionType, Reason},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,11 @@ use super::{
     place::owned,
     verdict::{Verdict, Why, Write},
 };
-use crate::{message::listed, rollout::ObjectRef, seen::World};
+use crate::{
+    message::listed,
+    rollout::ObjectRef,
+    seen::{World, is_busy},
+};
 
 /// How soon a refused change is tried again.
 const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(60);
@@ -46,7 +50,7 @@ pub fn suspension(world: &World) -> Suspension {
     let mut found = Suspension::default();
     for application in owned(world).filter(|application| !application.is_deleting()) {
         let name = application.name().to_owned();
-        if is_running(application) {
+        if is_busy(application) {
             found.in_flight.push(name.clone());
         }
         if !differs(world, application) {
@@ -90,15 +94,6 @@ fn was_suspended(world: &World) -> bool {
     let hidden =
         [Reason::EngineMissing, Reason::ProjectMissing, Reason::Unauthorized, Reason::RegistryCredentialsStale];
     suspended.into_iter().any(|ready| told.iter().chain(&hidden).any(|reason| ready.reason == reason.as_str()))
-}
-
-fn is_running(application: &Application) -> bool {
-    let state = application.status.operation.as_ref();
-    application.operation_requested
-        || state.is_some_and(|state| match state.phase {
-            OperationPhase::Running | OperationPhase::Terminating => true,
-            OperationPhase::Succeeded | OperationPhase::Failed | OperationPhase::Error => false,
-        })
 }
 
 /// When a refused change is tried again.
