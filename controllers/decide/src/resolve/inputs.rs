@@ -100,3 +100,71 @@ pub(crate) fn hash<T: Serialize>(value: &T) -> Digest {
 pub fn input_label(inputs: Digest) -> String {
     inputs.prefix(32)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Inputs of a spec that is like the others but for this.
+    fn with(patch: &Value) -> Digest {
+        let mut spec = json!({
+            "intent": "training",
+            "placement": { "accelerated": { "nodeSelector": { "pool": "gpu" } } },
+        });
+        for (key, value) in patch.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        of_spec(&serde_json::from_value(spec).unwrap(), &install("v1.1.2", "registry/aicr@sha256:0"))
+    }
+
+    fn install(version: &str, image: &str) -> AicrInstall {
+        AicrInstall { version: version.to_owned(), image: image.to_owned() }
+    }
+
+    /// "The runtime's spec (intent, platform, profile, criteria, placement, configuration, overrides), the AICR image (a chart
+    /// upgrade), or the discovery snapshot."
+    #[test]
+    fn what_the_page_names_is_an_input_each_by_itself() {
+        let spec = serde_json::from_value(json!({
+            "intent": "training", "placement": { "accelerated": { "nodeSelector": { "pool": "gpu" } } },
+        }));
+        let (spec, base) = (spec.unwrap(), with(&json!({})));
+        let changed = [
+            base,
+            with(&json!({ "intent": "inference" })),
+            with(&json!({ "platform": "kubeflow" })),
+            with(&json!({ "profile": "gpu-driver=preinstalled" })),
+            with(&json!({ "criteria": { "os": "ubuntu" } })),
+            with(&json!({ "placement": { "accelerated": { "nodeSelector": { "pool": "other" } } } })),
+            with(&json!({ "configuration": { "storageClass": "fast" } })),
+            with(&json!({ "overrides": [{ "component": "nfd", "path": "a", "value": "1" }] })),
+            of_spec(&spec, &install("v1.1.3", "registry/aicr@sha256:0")),
+            of_spec(&spec, &install("v1.1.2", "registry/aicr@sha256:1")),
+        ];
+        assert_eq!(changed.iter().collect::<BTreeSet<_>>().len(), changed.len(), "{changed:?}");
+        assert_ne!(of_render(base, "snapshot-1"), of_render(base, "snapshot-2"));
+    }
+
+    #[test]
+    fn what_only_says_how_to_roll_out_is_none() {
+        for other in [
+            json!({ "paused": true }),
+            json!({ "suspendEngine": true }),
+            json!({ "deletionPolicy": "Delete" }),
+            json!({ "rollout": { "actionTimeout": "1h", "deadline": "2h" } }),
+            json!({ "selection": { "policy": "Pinned", "pinnedPlanDigest": base().to_string() } }),
+            json!({ "validation": { "deployment": "Disabled" } }),
+            json!({ "adoption": { "runtimeUID": "another" } }),
+        ] {
+            assert_eq!(with(&other), base(), "{other}");
+        }
+    }
+
+    fn base() -> Digest {
+        with(&json!({}))
+    }
+}

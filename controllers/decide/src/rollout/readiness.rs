@@ -25,6 +25,9 @@ pub use gate::GATE_STABLE;
 const STALE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 /// How soon after a comparison that was asked for health that is still bad is looked at again.
 pub(super) const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
+/// How long health is let progress by itself before a comparison is asked for, and another one after that: what progresses
+/// takes minutes, and Argo CD tells of most of it by itself.
+const PROGRESSING_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// Bytes of Argo CD's words that a detail takes.
 const DETAIL_LIMIT: usize = 2048;
 /// How many resources a detail names.
@@ -291,31 +294,43 @@ fn refresh(application: &Application, expected: &Expected, now: Timestamp) -> Op
     ((waited || at_once) && !asked && !asked_since).then_some(Action::Refresh)
 }
 
-/// Point 9. Health of a CRD that was just established stays bad until the next comparison, and the first one that is asked
-/// for may come too early as well.
+/// Point 9. Health of a CRD that was just established stays bad, or Progressing, until the next comparison, and the first
+/// one that is asked for may come too early as well.
 fn health(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
-    let status = &application.status;
-    let (reason, action) = match &status.health {
+    let (reason, looks) = match &application.status.health {
         Some(HealthStatus::Healthy) => return None,
-        Some(HealthStatus::Progressing) => (StepReason::HealthProgressing, None),
+        Some(HealthStatus::Progressing) => (StepReason::HealthProgressing, Some(PROGRESSING)),
+        // A person suspended it, and a person's change is told by an event.
         Some(HealthStatus::Suspended) => (StepReason::HealthSuspended, None),
-        Some(HealthStatus::Degraded) => (StepReason::HealthDegraded, look_again(application, expected, now)),
-        Some(HealthStatus::Missing) => (StepReason::HealthMissing, look_again(application, expected, now)),
-        Some(HealthStatus::Unknown) | None => (StepReason::HealthUnknown, look_again(application, expected, now)),
+        Some(HealthStatus::Degraded) => (StepReason::HealthDegraded, Some(BAD)),
+        Some(HealthStatus::Missing) => (StepReason::HealthMissing, Some(BAD)),
+        Some(HealthStatus::Unknown) | None => (StepReason::HealthUnknown, Some(BAD)),
     };
+    let action = looks.and_then(|looks| look_again(application, expected, &looks, now));
     Some(Observation::of(reason, listed(&expected.live.unhealthy, NAMED)).with(action))
 }
 
-/// Once since it turned bad, then again and again after each comparison that was asked for and made.
-fn look_again(application: &Application, expected: &Expected, now: Timestamp) -> Option<Action> {
+/// When comparisons are asked for, while health is not as it should be.
+struct Looks {
+    /// So long since it turned to what it is.
+    first: SignedDuration,
+    /// So long after one that was asked for.
+    again: SignedDuration,
+}
+
+const BAD: Looks = Looks { first: STALE_AFTER, again: AGAIN_AFTER };
+const PROGRESSING: Looks = Looks { first: PROGRESSING_AFTER, again: PROGRESSING_AFTER };
+
+/// Once since it turned to what it is, then again and again after each comparison that was asked for and made.
+fn look_again(application: &Application, expected: &Expected, looks: &Looks, now: Timestamp) -> Option<Action> {
     let status = &application.status;
     let since = status.health_since.map_or(expected.since, |since| since.max(expected.since));
     let due = match expected.refreshed_at.filter(|asked| *asked >= since) {
-        None => Some(since + STALE_AFTER),
+        None => Some(since + looks.first),
         // `reconciledAt` has one-second resolution (A15).
         Some(asked) => {
             let made = status.reconciled_at.is_some_and(|reconciled| reconciled.as_second() >= asked.as_second());
-            made.then(|| asked + AGAIN_AFTER)
+            made.then(|| asked + looks.again)
         }
     };
     let is_open = application.annotation(annotation::ARGO_REFRESH).is_some();

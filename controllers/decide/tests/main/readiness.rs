@@ -254,26 +254,35 @@ fn a_verify_is_ready_only_after_its_own_sync() {
     assert_eq!(judge(&application, &started, 9), Readiness::Ready);
 }
 
-/// Seen on Argo CD 3.4.2: a chart of nothing but CRDs stays Degraded until the next comparison.
-#[test]
-fn bad_health_is_looked_at_again_each_half_minute_after_a_comparison_that_was_asked_for() {
+/// Seen on Argo CD 3.4.2: a chart of nothing but CRDs stays Degraded, another one's health Progressing for three minutes,
+/// until the next comparison.
+#[rstest]
+#[case::bad("Degraded", StepReason::HealthDegraded, 5, 30)]
+#[case::on_its_way("Progressing", StepReason::HealthProgressing, 60, 60)]
+fn health_is_looked_at_again_after_each_comparison_that_was_asked_for(
+    #[case] health: &str,
+    #[case] reason: StepReason,
+    #[case] first: i64,
+    #[case] again: i64,
+) {
     let mut application = settled();
-    application["status"]["health"] = json!({"status": "Degraded", "lastTransitionTime": at(3)});
-    assert_eq!(observed(&application, 7).action, None);
-    assert_eq!(observed(&application, 8).action, Some(Action::Refresh));
-    let asked = Expected { refreshed_at: Some(at(8)), ..expected() };
+    application["status"]["health"] = json!({"status": health, "lastTransitionTime": at(3)});
+    assert_eq!(observed(&application, 2 + first).action, None);
+    assert_eq!(observed(&application, 3 + first).action, Some(Action::Refresh));
+    let asked = Expected { refreshed_at: Some(at(3 + first)), ..expected() };
     let action = |application: &Value, second| {
-        let Readiness::NotReady(again) = judge(application, &asked, second) else { panic!("ready") };
-        assert_eq!(again.reason, StepReason::HealthDegraded);
-        again.action
+        let Readiness::NotReady(waits) = judge(application, &asked, second) else { panic!("ready") };
+        assert_eq!(waits.reason, reason);
+        waits.action
     };
+    let due = 3 + first + again;
     // The comparison is still that of second 3: none has been made since.
-    assert_eq!(action(&application, 60), None);
-    application["status"]["reconciledAt"] = json!(at(9));
-    assert_eq!(action(&application, 37), None);
-    assert_eq!(action(&application, 38), Some(Action::Refresh));
+    assert_eq!(action(&application, due + 22), None);
+    application["status"]["reconciledAt"] = json!(at(4 + first));
+    assert_eq!(action(&application, due - 1), None);
+    assert_eq!(action(&application, due), Some(Action::Refresh));
     application["metadata"]["annotations"][annotation::ARGO_REFRESH] = json!("normal");
-    assert_eq!(action(&application, 60), None);
+    assert_eq!(action(&application, due + 22), None);
 }
 
 /// Found by simulation: the record that it was told is in a status that had not been seen.
