@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod crashes;
+pub mod ecr;
 pub mod figures;
 mod furniture;
 pub mod operator;
@@ -68,7 +69,6 @@ pub struct Engine {
     config: Config,
     tasks: JoinSet<()>,
     tokio: Runtime,
-    #[expect(dead_code, reason = "it ends with this value")]
     lab: Lab,
 }
 
@@ -96,6 +96,17 @@ impl Engine {
         drop(inside);
         let audit = Audit::new(lab.layout().audit_log());
         Self { sight, player, audit, client, approver, kubeconfig, config, tasks, tokio, lab }
+    }
+
+    /// How somebody reaches the API server whose rights RBAC alone decides.
+    pub fn user(&self, name: &str) -> PathBuf {
+        self.lab.user_kubeconfig(name, &[]).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// Puts any object there.
+    pub fn apply(&self, object: &Value) {
+        let done = self.wait(furniture::apply(&self.client, object));
+        done.unwrap_or_else(|error| panic!("apply {object}: {error}"));
     }
 
     /// Starts an operator.

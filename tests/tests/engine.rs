@@ -7,6 +7,8 @@ mod crashes;
 mod field;
 #[path = "engine/leaders.rs"]
 mod leaders;
+#[path = "engine/processes.rs"]
+mod processes;
 #[path = "engine/rollouts.rs"]
 mod rollouts;
 #[path = "engine/troubles.rs"]
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
                 a_step_goes_on_after_410_garbage_and_resets_of_every_watch,
                 a_rollout_comes_through_429_5xx_and_answers_that_are_lost,
                 a_step_goes_on_when_the_api_server_comes_back,
+                a_reconcile_that_fails_is_told_and_conditions_keep_what_was_seen,
                 nothing_is_done_twice_when_watches_tell_late;
             leaders:
                 two_leaders_write_each_step_once,
@@ -45,6 +48,9 @@ fn main() -> ExitCode {
                 a_suspension_that_the_crd_prunes_is_said_to_be_refused,
                 a_write_to_an_application_that_is_gone_creates_none,
                 an_operation_for_other_content_is_named_and_ended_after_half_the_time;
+            processes:
+                a_token_is_refreshed_by_the_leader_alone_and_each_failure_is_logged,
+                an_orphaning_that_cannot_list_applications_waits_and_only_the_log_says_so;
         ],
     )
 }

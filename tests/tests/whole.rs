@@ -34,7 +34,7 @@ use door::{
     people as door_people, scrape as door_scrape, waiting as door_waiting,
 };
 use engine::{
-    end as engine_end, failure as engine_failure, hold as engine_hold, stack as engine_stack,
+    end as engine_end, failure as engine_failure, fetch as engine_fetch, hold as engine_hold, stack as engine_stack,
     validation as engine_validation,
 };
 
@@ -107,6 +107,7 @@ fn main() -> ExitCode {
                 a_leader_that_was_frozen_writes_nothing_more;
             door_scrape: a_prometheus_scrapes_both_replicas;
             upgrades:
+                a_namespace_that_the_launcher_relabelled_is_taken_back_by_force_alone,
                 the_upgrade_says_which_step_needs_whom,
                 a_manual_release_waits_for_its_acknowledgement,
                 one_safe_release_without_crds_needs_nobody,
@@ -118,7 +119,11 @@ fn main() -> ExitCode {
                 a_paused_step_is_seen_to_its_end_and_no_other_starts,
                 a_project_that_vanishes_holds_the_step_and_ends_nothing,
                 an_api_server_that_is_away_for_a_minute_costs_nothing_but_the_minute,
-                a_controller_that_compares_nothing_for_long_is_named,
+                a_controller_that_compares_nothing_for_long_is_named;
+            engine_fetch:
+                an_expired_password_of_argo_cds_stops_comparisons_alone,
+                a_registry_that_is_away_stops_comparisons_alone;
+            engine_hold:
                 a_suspended_engine_keeps_what_is_edited_until_it_resumes,
                 a_deleted_application_is_written_again;
             engine_end:
@@ -126,9 +131,11 @@ fn main() -> ExitCode {
                 an_expired_approval_starts_no_further_step;
             engine_failure:
                 a_failed_step_is_retried_to_the_same_content,
+                an_operation_for_older_content_is_named_and_ended_after_half_the_time,
                 a_spec_that_argo_cd_refuses_fails_after_its_grace;
             engine_validation:
                 what_validation_needs_is_named_and_its_return_is_enough,
+                a_component_that_is_switched_off_is_not_required,
                 failed_checks_and_other_images_fail_the_rollout_and_are_named;
             bad_spec: what_was_written_as_text_arrives_as_text_in_the_chart;
             engine_stack:
@@ -137,11 +144,13 @@ fn main() -> ExitCode {
             parcel:
                 a_second_installation_is_refused,
                 helm_4_upgrades_rolls_back_and_takes_all_away,
+                a_kept_namespace_with_another_label_is_given_back_before_an_install,
                 helm_3_installs_beside_a_stack,
                 a_new_runtime_beside_a_stack_takes_nothing_over,
                 helm_3_upgrades_rolls_back_and_takes_all_away;
             engine_stack:
                 an_orphaned_stack_is_adopted_with_approval,
+                a_half_moved_stack_outlives_its_runtime_and_is_adopted,
                 deletion_with_delete_takes_the_stack_with_approval;
         ],
     )

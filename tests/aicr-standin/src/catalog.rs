@@ -65,6 +65,9 @@ pub(crate) struct Component {
     /// Whether the chart has anything but definitions.
     #[serde(default = "yes")]
     pub(crate) workload: bool,
+    /// Whether the chart has a ConfigMap that stays when the release goes.
+    #[serde(default)]
+    pub(crate) keeps: bool,
     #[serde(default)]
     pub(crate) system: Paths,
     #[serde(default)]

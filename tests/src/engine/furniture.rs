@@ -52,7 +52,7 @@ fn project() -> Value {
 }
 
 /// Applies any object.
-async fn apply(client: &Client, object: &Value) -> Result<(), kube::Error> {
+pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), kube::Error> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (version, kind) = (text("/apiVersion"), text("/kind"));
     let (group, version) = version.split_once('/').unwrap_or(("", &version));

@@ -17,6 +17,15 @@ pub struct Process {
     metrics: SocketAddr,
 }
 
+/// Where it gets its registry credentials from.
+#[derive(Clone, Copy, Debug)]
+pub enum Registry {
+    /// It needs none.
+    Anonymous,
+    /// ECR's token, asked for at this address.
+    Ecr(SocketAddr),
+}
+
 /// What a process takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
@@ -31,6 +40,11 @@ pub struct Taken {
 impl Process {
     /// Starts it; `log` is where it writes.
     pub fn start(product: &Product, kubeconfig: &Path, log: &Path) -> Self {
+        Self::replica(product, kubeconfig, log, "aicr-operator-played", Registry::Anonymous)
+    }
+
+    /// Starts one of several, by a name of its own.
+    pub fn replica(product: &Product, kubeconfig: &Path, log: &Path, name: &str, registry: Registry) -> Self {
         let program = product.binary("aicr-operator").unwrap_or_else(|error| panic!("{error:?}"));
         let log = std::fs::File::create(log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
         let [metrics, webhooks] = [free_address(), free_address()];
@@ -39,7 +53,10 @@ impl Process {
             .args(["--metrics-address", &metrics.to_string(), "--webhook-address", &webhooks.to_string()])
             // Nobody calls its webhooks here, so that nobody needs to trust them.
             .args(["--certificates-provider", "cert-manager", "--namespace", super::operator::NAMESPACE])
+            .args(registry.words())
+            .envs(registry.variables())
             .env("KUBECONFIG", kubeconfig)
+            .env("HOSTNAME", name)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -79,6 +96,13 @@ impl Process {
         by_verb
     }
 
+    /// One of its series without labels; `None` while it has none of that name.
+    pub fn metric(&self, series: &str) -> Option<f64> {
+        let text = self.metrics();
+        let value = |line: &str| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok();
+        text.lines().find_map(value)
+    }
+
     fn metrics(&self) -> String {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(self.metrics)?;
@@ -96,6 +120,30 @@ impl Drop for Process {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+impl Registry {
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Anonymous => &[],
+            Self::Ecr(_) => &["--registry-provider", "aws"],
+        }
+    }
+
+    /// An identity that nobody checks.
+    fn variables(self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Anonymous => Vec::new(),
+            Self::Ecr(address) => [
+                ("AWS_ENDPOINT_URL", format!("http://{address}")),
+                ("AWS_REGION", "us-east-1".to_owned()),
+                ("AWS_ACCESS_KEY_ID", "played".to_owned()),
+                ("AWS_SECRET_ACCESS_KEY", "played".to_owned()),
+                ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+            ]
+            .into(),
+        }
     }
 }
 

@@ -171,15 +171,16 @@ impl Wire {
         if self.is_dead() {
             return std::future::pending().await;
         }
+        let path = request.uri().path().to_owned();
         match Kind::of(&request) {
             Kind::Read => {
                 self.numbers.reads.fetch_add(1, Ordering::Relaxed);
-                let answer = self.trouble.around(Kind::Read, real.send(request)).await?;
+                let answer = self.trouble.around((Kind::Read, &path), real.send(request)).await?;
                 Ok(answer.map(Streamed::plain))
             }
             Kind::Watch => {
                 self.numbers.watches.fetch_add(1, Ordering::Relaxed);
-                let answer = self.trouble.around(Kind::Watch, real.send(request)).await?;
+                let answer = self.trouble.around((Kind::Watch, &path), real.send(request)).await?;
                 Ok(answer.map(|body| Streamed::watch(body, &self.trouble, &self.numbers)))
             }
             Kind::Write => self.write(real, request).await,
@@ -193,9 +194,9 @@ impl Wire {
         }
         let (parts, body) = request.into_parts();
         let bytes = body.collect_bytes().await?;
-        let place = self.note(&parts, &bytes);
+        let (place, path) = (self.note(&parts, &bytes), parts.uri.path().to_owned());
         let request = Request::from_parts(parts, Body::from(bytes));
-        let answer = self.trouble.around(Kind::Write, real.send(request)).await;
+        let answer = self.trouble.around((Kind::Write, &path), real.send(request)).await;
         if self.crash == Crash::After(number) {
             return self.die().await;
         }

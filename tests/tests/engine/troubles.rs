@@ -97,6 +97,30 @@ pub(crate) fn a_step_goes_on_when_the_api_server_comes_back(engine: &Engine) {
     assert_eq!(unexpected(engine.complaints(&before, Which::B.digest())), Vec::<String>::new());
 }
 
+/// Between rollouts, where no step's own condition would say it.
+pub(crate) fn a_reconcile_that_fails_is_told_and_conditions_keep_what_was_seen(engine: &Engine) {
+    let operator = at_plan_a(engine, Trouble::none());
+    let conditions =
+        || engine.sight.runtime().and_then(|runtime| runtime.status.clone()).map(|status| status.conditions);
+    let before = conditions();
+    operator.wire.trouble().refuse(Refuse::WritesOf("applications"));
+    engine.delete_application("prometheus");
+    let told = engine.poll("a failed reconcile to be told", BOUND, || {
+        engine.events().into_iter().find(|event| event.reason.as_deref() == Some("ReconcileFailed"))
+    });
+    let note = told.note.unwrap_or_default();
+    assert!(note.contains("prometheus") && note.contains("504"), "{note}");
+    assert_eq!(told.type_.as_deref(), Some("Warning"));
+    assert_eq!(told.regarding.and_then(|about| about.kind).as_deref(), Some("ClusterRuntime"));
+    let refused = operator.wire.trouble().refused();
+    engine.poll("another try", BOUND, || (operator.wire.trouble().refused() > refused).then_some(()));
+    assert_eq!(conditions(), before, "what was last observed");
+    assert!(engine.sight.application("prometheus").is_none());
+    operator.wire.trouble().refuse(Refuse::Nothing);
+    engine.until("the Application to be written again", BOUND, |sight| sight.application("prometheus").map(drop));
+    drop(operator);
+}
+
 pub(crate) fn nothing_is_done_twice_when_watches_tell_late(engine: &Engine) {
     let late = Duration::from_millis(400);
     let operator = at_plan_a(engine, Trouble::late(late));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aicr_lab::product::{Helm, NAMESPACE, Release, this_chart};
+use aicr_lab::product::{FORCE_CONFLICTS, Helm, NAMESPACE, Release, this_chart};
 use aicr_tests::Stage;
 use aicr_tests::people::Transcript;
 use serde_json::{Value, json};
@@ -60,6 +60,28 @@ pub(crate) fn helm_4_upgrades_rolls_back_and_takes_all_away(stage: &Stage) {
     Helm::Four.put(&stage.lab, "upgrade", &this_chart(), &release(stage, &[])).unwrap();
     stage.until_both_are_ready();
     round(stage, Helm::Four);
+}
+
+/// The label that AICR v1.0.x's launcher gives its namespace, on one that is kept: nothing is installed until Helm has it
+/// back. Finds what Helm 4 left, and leaves it.
+pub(crate) fn a_kept_namespace_with_another_label_is_given_back_before_an_install(stage: &Stage) {
+    let label = |value: &str| {
+        let label = format!("app.kubernetes.io/managed-by={value}");
+        stage.kubectl(&["label", "namespace", "aicr-discovery", "aicr-validation", &label, "--overwrite"]);
+    };
+    label("aicr");
+    for (helm, words) in [(Helm::Three, &[][..]), (Helm::Four, &[]), (Helm::Four, &[FORCE_CONFLICTS])] {
+        let refusal = helm.put_with(&stage.lab, "install", &this_chart(), &release(stage, &[]), words).unwrap_err();
+        let refusal = format!("{refusal:?}").replace('\\', "");
+        for words in [
+            r#"Namespace "aicr-discovery""#,
+            "exists and cannot be imported into the current release",
+            r#"key "app.kubernetes.io/managed-by" must equal "Helm": current value is "aicr""#,
+        ] {
+            assert!(refusal.contains(words), "{helm:?}: {words} is missing in {refusal}");
+        }
+    }
+    label("Helm");
 }
 
 /// Finds what Helm 4 left; leaves an installation.
@@ -164,7 +186,7 @@ fn until_trusted(stage: &Stage, name: &str) {
 }
 
 /// Applications as they are wanted, and the pods that run for them; not that a runtime let go of them.
-fn stack(stage: &Stage) -> BTreeSet<String> {
+pub(crate) fn stack(stage: &Stage) -> BTreeSet<String> {
     let applications = stage.list(&["get", "applications", "-n", "argocd"]).into_iter();
     let wanted = applications.map(|application| {
         let mut annotations = application["metadata"]["annotations"].clone();

@@ -75,6 +75,17 @@ data:
   values: {{ omit .Values "fullnameOverride" | toJson | quote }}
 "#;
 
+const KEPT: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Values.fullnameOverride | default .Release.Name }}-kept
+  namespace: {{ .Release.Namespace }}
+  annotations:
+    helm.sh/resource-policy: keep
+data:
+  of: @CHART@
+"#;
+
 /// Chart.yaml as a value.
 pub(super) fn metadata(component: &Component, name: &str, version: &str) -> Value {
     json!({
@@ -105,6 +116,9 @@ pub(super) fn files(
         };
         files.insert("templates/deployment.yaml".to_owned(), filled(DEPLOYMENT));
         files.insert("templates/seen.yaml".to_owned(), filled(SEEN));
+        if component.keeps {
+            files.insert("templates/kept.yaml".to_owned(), filled(KEPT));
+        }
     }
     for crd in component.crds.iter().filter(|crd| has(crd, version)) {
         let folder = match crd.place {
@@ -202,6 +216,13 @@ mod tests {
         let files = built("prometheus-operator-crds", "28.0.1");
         assert_eq!(definitions(&files), 2);
         assert!(!files.contains_key("templates/deployment.yaml"));
+    }
+
+    #[test]
+    fn kubeflow_trainer_alone_keeps_something() {
+        let is_kept = |text: &String| text.contains("helm.sh/resource-policy: keep");
+        assert_eq!(built("kubeflow-trainer", "2.2.0").values().filter(|text| is_kept(text)).count(), 1);
+        assert!(!built("gpu-operator", "v26.7.0").values().any(|text| is_kept(text)));
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::{
 
 /// The operator's namespace.
 pub const NAMESPACE: &str = "aicr-system";
+/// Helm 4's word for taking over fields that others have set.
+pub const FORCE_CONFLICTS: &str = "--force-conflicts";
 /// Name of the docker config Secret, as `ci/lab-values.yaml` has it.
 const CREDENTIALS: &str = "aicr-registry";
 
@@ -94,11 +96,28 @@ impl Helm {
         }
     }
 
-    /// Installs or upgrades this chart as the release `aicr-operator`.
+    /// Installs or upgrades this chart as the release `aicr-operator`; away from AICR v1.0.x as the pages tell to.
     ///
     /// # Errors
     /// When it fails.
     pub fn put(self, lab: &Lab, verb: &str, chart: &Path, release: &Release<'_>) -> Result<String, LabError> {
+        // That AICR relabels the namespaces that it runs in (Troubleshooting page).
+        let words: &[&str] = if verb == "upgrade" && has_aicr_1_0(lab)? { &[FORCE_CONFLICTS] } else { &[] };
+        self.put_with(lab, verb, chart, release, words)
+    }
+
+    /// The same with these words at the end, and no others.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn put_with(
+        self,
+        lab: &Lab,
+        verb: &str,
+        chart: &Path,
+        release: &Release<'_>,
+        words: &[&str],
+    ) -> Result<String, LabError> {
         let values = this_chart().join("ci/lab-values.yaml").to_string_lossy().into_owned();
         let chart = chart.to_string_lossy().into_owned();
         let image = release.pushed.aicr.get(release.aicr);
@@ -110,10 +129,7 @@ impl Helm {
         ];
         let mut args = vec![verb, "aicr-operator", &chart, "--namespace", NAMESPACE, "--values", &values];
         args.extend(own.iter().map(String::as_str).chain(release.sets.iter().copied()).flat_map(|set| ["--set", set]));
-        if verb == "upgrade" && has_aicr_1_0(lab)? {
-            // It relabels the namespaces that it runs in (Troubleshooting page).
-            args.push("--force-conflicts");
-        }
+        args.extend(words);
         self.run(lab, &args)
     }
 }

@@ -6,7 +6,7 @@ mod install;
 use std::path::{Path, PathBuf};
 
 pub use images::{CHARTS, Pushed};
-pub use install::{Helm, NAMESPACE, Release, this_chart};
+pub use install::{FORCE_CONFLICTS, Helm, NAMESPACE, Release, this_chart};
 
 use crate::LabError;
 

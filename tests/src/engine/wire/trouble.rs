@@ -35,6 +35,8 @@ pub enum Refuse {
     EachAfter(usize),
     /// All of them, with 503.
     Everything,
+    /// Whatever changes an object of this resource, with 504.
+    WritesOf(&'static str),
 }
 
 /// The troubles of one way.
@@ -95,7 +97,7 @@ impl Trouble {
         self.happenings.subscribe()
     }
 
-    fn meets(&self, kind: Kind) -> Met {
+    fn meets(&self, kind: Kind, path: &str) -> Met {
         let refuse = *self.refuse.lock().unwrap_or_else(PoisonError::into_inner);
         match refuse {
             Refuse::Everything => Met::Code(503),
@@ -109,17 +111,20 @@ impl Trouble {
                     (_, Kind::Read | Kind::Write) => Met::AnswerLost,
                 }
             }
-            Refuse::Nothing | Refuse::EachAfter(_) => Met::Nothing,
+            Refuse::WritesOf(resource) if kind == Kind::Write && path.split('/').any(|part| part == resource) => {
+                Met::Code(504)
+            }
+            Refuse::Nothing | Refuse::EachAfter(_) | Refuse::WritesOf(_) => Met::Nothing,
         }
     }
 
     /// Sends a request, or not.
     pub(super) async fn around(
         &self,
-        kind: Kind,
+        (kind, path): (Kind, &str),
         send: impl Future<Output = Result<Response<Body>, kube::Error>>,
     ) -> Result<Response<Body>, kube::Error> {
-        let met = self.meets(kind);
+        let met = self.meets(kind, path);
         match met {
             Met::Nothing => send.await,
             Met::Code(code) => {
@@ -140,6 +145,7 @@ fn refusal(code: u16) -> Response<Body> {
         429 => "TooManyRequests",
         410 => "Expired",
         503 => "ServiceUnavailable",
+        504 => "Timeout",
         _ => "InternalError",
     };
     let status = serde_json::json!({

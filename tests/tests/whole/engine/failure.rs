@@ -1,6 +1,7 @@
 //! Steps that Argo CD cannot carry out, and what a person does then.
 
 use aicr_tests::Stage;
+use aicr_tests::stage::OPERATOR;
 use serde_json::{Value, json};
 
 use super::{SECOND, SECOND_NAMESPACE, application, changed, retried};
@@ -12,7 +13,7 @@ const POLICY: &str = "nobody-changes-it";
 pub(crate) fn a_failed_step_is_retried_to_the_same_content(stage: &Stage) {
     stage.patch_runtime(&json!({"spec": {"rollout": {"actionTimeout": "1m"}}}));
     let name = changed(stage, 7);
-    refuse_changes(stage);
+    refuse_changes(stage, "false");
     stage.approve(&name);
     stage.until_phase(&name, "Failed", 6);
     let message = stage.until_reason("Stalled", "RolloutFailed", 1);
@@ -20,16 +21,51 @@ pub(crate) fn a_failed_step_is_retried_to_the_same_content(stage: &Stage) {
         assert!(message.contains(&words), "{words} is missing in {message}");
     }
     let revision = application(stage, SECOND)["spec"]["source"].clone();
-    stage.kubectl(&["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", POLICY]);
+    allow_changes(stage);
     let again = retried(stage, "after-the-failure");
     stage.approve(&again);
     stage.until_phase(&again, "Succeeded", 6);
     assert_eq!(application(stage, SECOND)["spec"]["source"], revision, "the same content");
 }
 
-/// What a person's policy refuses in the cluster.
-fn refuse_changes(stage: &Stage) {
-    let expression = format!("object.metadata.name != '{SECOND}-seen'");
+/// A36: a sync of the older content, which the cluster refuses and Argo CD tries again and again, is in the way of a step:
+/// it is named, and terminated once half the action timeout has passed. Leaves what was asked for rolled out.
+pub(crate) fn an_operation_for_older_content_is_named_and_ended_after_half_the_time(stage: &Stage) {
+    stage.patch_runtime(&json!({"spec": {"rollout": {"actionTimeout": "2m"}}}));
+    let name = changed(stage, 11);
+    // Only the newer content may pass: an interval of 100 and the turn.
+    refuse_changes(stage, r#"object.data.values.matches('"interval":"?111"?')"#);
+    let again = json!({"limit": 100, "backoff": {"duration": "5s", "factor": 1, "maxDuration": "5s"}});
+    let sync = json!({"syncOptions": ["ServerSideApply=true"]});
+    let operation = json!({"operation": {"initiatedBy": {"username": "somebody"}, "retry": again, "sync": sync}});
+    stage.administrator().patch(&["application", SECOND, "-n", "argocd"], &operation).passed();
+    stage.until("an operation that is tried again", 2, || {
+        let state = application(stage, SECOND)["status"]["operationState"].clone();
+        if state["phase"] == "Running" && state["retryCount"].is_number() { Ok(()) } else { Err(state.to_string()) }
+    });
+    stage.approve(&name);
+    let observed = stage.until("the operation to be named", 3, || {
+        let status = stage.rollout(&name)["status"].clone();
+        let observed = status["current"]["observed"].as_str().unwrap_or_default();
+        if observed.starts_with("OtherOperation") { Ok(observed.to_owned()) } else { Err(status.to_string()) }
+    });
+    assert!(observed.contains("started by somebody") && observed.contains("a story says no"), "{observed}");
+    stage.until_phase(&name, "Succeeded", 5);
+    let terminates = |entry: &Value| {
+        entry["objectRef"]["name"] == SECOND
+            && entry["requestObject"]["status"]["operationState"]["phase"] == "Terminating"
+    };
+    assert_eq!(stage.audit(OPERATOR).iter().filter(|entry| terminates(entry)).count(), 1);
+    allow_changes(stage);
+}
+
+fn allow_changes(stage: &Stage) {
+    stage.kubectl(&["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", POLICY]);
+}
+
+/// What a person's policy refuses in the cluster: a ConfigMap of the second release, unless this is true of it.
+fn refuse_changes(stage: &Stage, unless: &str) {
+    let expression = format!("object.metadata.name != '{SECOND}-seen' || {unless}");
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": POLICY},

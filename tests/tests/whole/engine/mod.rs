@@ -5,6 +5,7 @@
 
 pub(crate) mod end;
 pub(crate) mod failure;
+pub(crate) mod fetch;
 pub(crate) mod hold;
 pub(crate) mod stack;
 pub(crate) mod validation;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use aicr_lab::product::{Helm, Release, this_chart};
+use aicr_lab::product::{Helm, NAMESPACE, Release, this_chart};
 use aicr_tests::Stage;
 use serde_json::{Value, json};
 
-use super::{application, until_message};
+use super::{FIRST, SECOND, SECOND_NAMESPACE, application, argo_cd_goes_on, in_its_first_step, until_message};
 
 /// What another platform leaves out.
 const PLATFORM: &str = "kubeflow-trainer";
@@ -21,10 +21,14 @@ pub(crate) fn a_removed_release_leaves_its_definitions_and_can_come_again(stage:
     assert!(expected, "{}", stage.rollout(&name)["spec"]["steps"]);
     let definitions = definitions(stage);
     assert!(definitions.iter().any(|name| name.contains("trainer")), "{definitions:?}");
+    stage.administrator().send(&["create"], &somebodys_job()).passed();
+    let kept = kept(stage);
+    assert_eq!(kept.len(), 2, "a ConfigMap that the chart keeps, and somebody's custom resource: {kept:?}");
     stage.approve(&name);
     stage.until_phase(&name, "Succeeded", 8);
     assert!(!names(stage).contains(PLATFORM));
     assert_eq!(self::definitions(stage), definitions, "no cascade takes definitions away");
+    assert_eq!(self::kept(stage), kept, "nor what is of them, nor what is to be kept");
     let pods = stage.list(&["get", "pods", "-n", "kubeflow"]);
     let running = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
     assert_eq!(running.count(), 0, "its pods are gone: {pods:?}");
@@ -33,6 +37,24 @@ pub(crate) fn a_removed_release_leaves_its_definitions_and_can_come_again(stage:
     assert_eq!(operations(&stage.rollout(&again), "Install"), removed);
     stage.approve(&again);
     stage.until_phase(&again, "Succeeded", 8);
+}
+
+/// A custom resource of a definition that the release brought.
+fn somebodys_job() -> Value {
+    json!({
+        "apiVersion": "kubeflow-trainer.standin.aicr.test/v1", "kind": "StandinTrainJob",
+        "metadata": {"name": "somebodys", "namespace": "kubeflow"},
+    })
+}
+
+/// What stays of that release, each with its UID.
+fn kept(stage: &Stage) -> BTreeSet<String> {
+    let all = stage.list(&["get", "configmaps,standintrainjobs", "-n", "kubeflow"]);
+    let stays = |object: &&Value| {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        name == "somebodys" || name.ends_with("-kept")
+    };
+    all.iter().filter(stays).map(|object| object["metadata"]["uid"].to_string()).collect()
 }
 
 /// What is renamed in v1.1.5.
@@ -75,18 +97,7 @@ pub(crate) fn an_orphaned_stack_is_adopted_with_approval(stage: &Stage) {
     stage.until_both_are_ready();
     let owner = application(stage, "nfd")["metadata"]["annotations"]["operator.aicr.run/runtime-uid"].clone();
     let specs = specs(stage);
-    stage
-        .product
-        .sample(&stage.lab, &json!({"spec": {"rollout": {"stabilizationWindow": "0s"}, "deletionPolicy": "Delete"}}))
-        .unwrap();
-    let message = stage.until_reason("Stalled", "OrphanedObjectsPresent", 3);
-    assert!(message.contains(owner.as_str().unwrap()), "{message}");
-    stage.patch_runtime(&json!({"spec": {"adoption": {"runtimeUID": owner}}}));
-    let name = stage.until_a_rollout(3);
-    assert!(name.starts_with("adopt-"), "{name}");
-    assert_eq!(operations(&stage.rollout(&name), "Adopt"), names(stage));
-    stage.approve(&name);
-    stage.until_phase(&name, "Succeeded", 8);
+    adopted(stage, owner.as_str().unwrap());
     assert_eq!(self::specs(stage), specs, "an adoption writes annotations and nothing else");
     let uid = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
     for name in names(stage) {
@@ -94,6 +105,64 @@ pub(crate) fn an_orphaned_stack_is_adopted_with_approval(stage: &Stage) {
         assert_eq!(annotations["operator.aicr.run/runtime-uid"], uid, "{name}");
         assert!(annotations["operator.aicr.run/orphaned-from"].is_null(), "{name}");
     }
+}
+
+/// A new runtime beside the stack of another one stalls until it is told to take it over, and takes all of it over.
+fn adopted(stage: &Stage, owner: &str) {
+    stage
+        .product
+        .sample(&stage.lab, &json!({"spec": {"rollout": {"stabilizationWindow": "0s"}, "deletionPolicy": "Delete"}}))
+        .unwrap();
+    let message = stage.until_reason("Stalled", "OrphanedObjectsPresent", 3);
+    assert!(message.contains(owner), "{message}");
+    stage.patch_runtime(&json!({"spec": {"adoption": {"runtimeUID": owner}}}));
+    let name = stage.until_a_rollout(3);
+    assert!(name.starts_with("adopt-"), "{name}");
+    assert_eq!(operations(&stage.rollout(&name), "Adopt"), names(stage));
+    stage.approve(&name);
+    stage.until_phase(&name, "Succeeded", 8);
+}
+
+/// A runtime whose finalizer somebody takes off in the middle of a step: nothing cascades, Argo CD goes on, and another
+/// runtime takes over what was moved and what was not. Leaves a stack whose runtime says Delete.
+pub(crate) fn a_half_moved_stack_outlives_its_runtime_and_is_adopted(stage: &Stage) {
+    let rollout = in_its_first_step(stage, 20);
+    let owner = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
+    let specs = specs(stage);
+    scaled(stage, 0);
+    stage.kubectl(&["delete", "clusterruntime", "cluster", "--wait=false"]);
+    let bare = json!({"metadata": {"finalizers": null}});
+    stage.administrator().patch(&["clusterruntime", "cluster"], &bare).passed();
+    assert!(stage.list(&["get", "clusterruntimes"]).is_empty());
+    argo_cd_goes_on(stage);
+    let deployment = ["deployment", SECOND, "-n", SECOND_NAMESPACE];
+    stage.kubectl(&[&["scale", "--replicas=0"][..], &deployment].concat());
+    stage.until("Argo CD to undo an edit, and to sync the step that was begun", 4, || {
+        let replicas = stage.json(&[&["get"][..], &deployment].concat())["spec"]["replicas"].clone();
+        let status = application(stage, FIRST)["status"].clone();
+        let synced = status["sync"]["status"] == "Synced" && status["operationState"]["phase"] == "Succeeded";
+        if replicas == 1 && synced { Ok(()) } else { Err(format!("{replicas} {status}")) }
+    });
+    assert_eq!(self::specs(stage), specs, "nothing has an owner that takes it along");
+    scaled(stage, 2);
+    stage.until_both_are_ready();
+    stage.until("the rollout to be orphaned", 2, || {
+        let outcome = stage.rollout(&rollout)["metadata"]["labels"]["operator.aicr.run/outcome"].clone();
+        if outcome == "Orphaned" { Ok(()) } else { Err(outcome.to_string()) }
+    });
+    adopted(stage, owner.as_str().unwrap());
+    assert_eq!(self::specs(stage), specs, "what was moved stays where it is, and so does what was not");
+    // The inputs have no such value any more: what was moved goes back, with approval, and nothing else.
+    let back = stage.until_a_rollout(10);
+    assert_eq!(operations(&stage.rollout(&back), "Upgrade"), [FIRST.to_owned()].into());
+    stage.approve(&back);
+    stage.until_phase(&back, "Succeeded", 8);
+}
+
+fn scaled(stage: &Stage, replicas: u8) {
+    let replicas = format!("--replicas={replicas}");
+    stage.kubectl(&["scale", "deployment/aicr-operator", "-n", NAMESPACE, &replicas]);
+    stage.kubectl(&["rollout", "status", "deployment/aicr-operator", "-n", NAMESPACE, "--timeout=120s"]);
 }
 
 /// Finds a stack whose runtime says Delete; leaves nothing of it but its definitions.

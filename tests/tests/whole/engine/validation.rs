@@ -43,11 +43,42 @@ pub(crate) fn what_validation_needs_is_named_and_its_return_is_enough(stage: &St
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// What an override switches off.
+const OFF: &str = "kai-scheduler";
+
+/// The checks run on the recipe of the bundle: what an override turns off is not looked at. Leaves validation as it was
+/// found.
+pub(crate) fn a_component_that_is_switched_off_is_not_required(stage: &Stage) {
+    stage.patch_runtime(&json!({"spec": {"overrides": [{"component": OFF, "path": "enabled", "value": "false"}]}}));
+    let name = removes(stage, OFF);
+    // The whole recipe's checks would look into this namespace, and fail.
+    stage.administrator().send(&["create"], &never_ready(OFF)).passed();
+    stage.approve(&name);
+    stage.until_phase(&name, "Succeeded", 8);
+    assert_eq!(stage.rollout(&name)["status"]["validation"]["result"], "passed");
+    stage.kubectl(&["delete", "deployment", "never-ready", "-n", OFF]);
+    stage.patch_runtime(&json!({"spec": {"overrides": []}}));
+    let back = stage.until_a_rollout(10);
+    stage.approve(&back);
+    stage.until_phase(&back, "Succeeded", 8);
+}
+
+/// The rollout that removes this release and nothing else.
+fn removes(stage: &Stage, release: &str) -> String {
+    stage.until(&format!("a rollout that removes {release}"), 10, || {
+        let name = stage.until_a_rollout(10);
+        let steps = stage.rollout(&name)["spec"]["steps"].clone();
+        let removed = steps.as_array().unwrap().iter().filter(|step| step["operation"] == "Remove");
+        let removed: Vec<_> = removed.map(|step| step["release"].clone()).collect();
+        if removed == [json!(release)] { Ok(name) } else { Err(steps.to_string()) }
+    })
+}
+
 /// A check that fails, and images that are others than those that were pinned. Leaves validation as it was found.
 pub(crate) fn failed_checks_and_other_images_fail_the_rollout_and_are_named(stage: &Stage) {
     let name = changed(stage, 10);
     installed(stage, pin(stage, "v1.1.2"));
-    stage.administrator().send(&["create"], &never_ready()).passed();
+    stage.administrator().send(&["create"], &never_ready(SECOND_NAMESPACE)).passed();
     stage.approve(&name);
     stage.until_phase(&name, "Failed", 6);
     let message = stage.until_reason("Stalled", "RolloutFailed", 1);
@@ -83,12 +114,12 @@ fn pin(stage: &Stage, of: &str) -> String {
 }
 
 /// A person's own Deployment beside a release.
-fn never_ready() -> Value {
+fn never_ready(namespace: &str) -> Value {
     let labels = json!({"app": "never-ready"});
     let container = json!({"name": "none", "image": "10.245.0.1:5000/there-is-no-such-image:v1"});
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "never-ready", "namespace": SECOND_NAMESPACE},
+        "metadata": {"name": "never-ready", "namespace": namespace},
         "spec": {
             "replicas": 1, "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
