@@ -1,6 +1,7 @@
 //! Rollouts one after the other against an engine that answers at once, and what the operator takes: `cargo xtask soak`.
 #![allow(clippy::print_stdout, reason = "a report for people")]
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -135,6 +136,7 @@ impl Soak {
             engine.settle(&Which::A.plan(), BOUND);
             rest("at rest, 6 Applications", &operator, span);
         }
+        self.peer();
         engine.foreign_applications(FOREIGN);
         engine.old_rollouts(50);
         let operator = self.operator();
@@ -143,6 +145,21 @@ impl Soak {
             sight.rollouts().iter().all(|rollout| told(rollout)).then_some(())
         });
         rest("with 1,000 Applications of others and 50 old rollouts", &operator, span.min(MINUTE));
+        drop(operator);
+        self.peer();
+    }
+
+    /// What controller-runtime takes beside the same objects, with the same watches and nothing to do.
+    fn peer(&self) {
+        let Some(program) = std::env::var_os("AICR_PEER") else { return };
+        let mut peer = Process::peer(Path::new(&program), &self.engine.kubeconfig);
+        std::thread::sleep(MINUTE / 2);
+        let before = peer.taken();
+        std::thread::sleep(MINUTE / 2);
+        assert!(peer.is_alive(), "the peer has ended");
+        let after = peer.taken();
+        let share = (after.cpu.saturating_sub(before.cpu)).as_secs_f64() / (MINUTE / 2).as_secs_f64() * 100.0;
+        println!("  beside it controller-runtime, idle: {} KiB, {share:.2}% of a core", after.rss);
     }
 }
 

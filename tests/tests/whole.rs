@@ -132,6 +132,7 @@ fn main() -> ExitCode {
             engine_failure:
                 a_failed_step_is_retried_to_the_same_content,
                 an_operation_for_older_content_is_named_and_ended_after_half_the_time,
+                a_sync_of_local_manifests_is_synced_away,
                 a_spec_that_argo_cd_refuses_fails_after_its_grace;
             engine_validation:
                 what_validation_needs_is_named_and_its_return_is_enough,

@@ -230,8 +230,18 @@ pub(crate) fn soak(rollouts: u64, idle: u64) -> Result<(), XtaskError> {
     let (rollouts, idle) = (rollouts.to_string(), idle.to_string());
     let words = ["test", "--workspace", "--test", "soak", "--", "--rollouts", &rollouts, "--idle", &idle];
     let mut cargo = binaries::cargo(&words);
-    cargo.env("AICR_BIN_DIR", binaries::folder());
+    cargo.env("AICR_BIN_DIR", binaries::folder()).env("AICR_PEER", peer()?);
     command::shown(&mut cargo).map_err(XtaskError::command("the soak"))
+}
+
+/// Builds what the operator's memory is compared with.
+fn peer() -> Result<PathBuf, XtaskError> {
+    let program = binaries::folder().join("aicr-peer");
+    let mut go = Command::new("go");
+    go.args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&program).arg(".");
+    go.current_dir(workspace().join("tests/peer"));
+    command::shown(&mut go).map_err(XtaskError::command("go build"))?;
+    Ok(program)
 }
 
 /// One lab at a time, so one test at a time.

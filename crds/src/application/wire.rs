@@ -268,10 +268,11 @@ fn operation_state(wire: OperationState) -> Option<seen::OperationState> {
     let applied = wire.sync_result.as_ref().and_then(|result| source_id(result.source.as_ref()));
     let rollout =
         wire.operation.info.iter().find(|info| info.name == seen::ROLLOUT_INFO).map(|info| info.value.clone());
-    let initiated_by = if wire.operation.initiated_by.automated {
-        "automated".to_owned()
-    } else {
-        wire.operation.initiated_by.username
+    // Its state is patched by merges, so that both may stand there: nothing tells which is of this operation (A22).
+    let initiated_by = match wire.operation.initiated_by {
+        InitiatedBy { automated: false, username } => username,
+        InitiatedBy { automated: true, username } if username.is_empty() => "automated".to_owned(),
+        InitiatedBy { automated: true, username } => format!("automated, or {username}"),
     };
     Some(seen::OperationState {
         phase,

@@ -65,6 +65,20 @@ impl Process {
         Self { child, metrics }
     }
 
+    /// Starts what does nothing with the same watches, in Go.
+    pub fn peer(program: &Path, kubeconfig: &Path) -> Self {
+        let metrics = free_address();
+        let child = Command::new(program)
+            .env("KUBECONFIG", kubeconfig)
+            .env("PEER_METRICS", metrics.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("start {}: {error}", program.display()));
+        Self { child, metrics }
+    }
+
     /// Whether it still runs.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aicr_lab::product::{Helm, Release, this_chart};
+use aicr_lab::product::{FORCE_CONFLICTS, Helm, Release, this_chart};
 use aicr_tests::Stage;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn step<'a>(rollout: &'a Value, release: &str) -> &'a Value {
     steps.iter().find(|step| step["release"] == release).unwrap_or_else(|| panic!("no step for {release}: {steps:?}"))
 }
 
-/// v1.0.0's launcher has relabelled its namespace, and Helm says so; v1.0.0 → v1.1.2 is another story. Changes nothing.
+/// v1.0.0's launcher has relabelled its namespace, and Helm says so. Leaves a release of Helm's that failed.
 pub(crate) fn a_namespace_that_the_launcher_relabelled_is_taken_back_by_force_alone(stage: &Stage) {
     let labels = stage.json(&["get", "namespace", "aicr-discovery", "--show-managed-fields"])["metadata"].clone();
     assert_eq!(labels["labels"]["app.kubernetes.io/managed-by"], "aicr", "{labels}");
@@ -30,7 +30,9 @@ pub(crate) fn a_namespace_that_the_launcher_relabelled_is_taken_back_by_force_al
 /// v1.0.0 → v1.1.2, by force. Leaves a rollout that awaits approval.
 pub(crate) fn the_upgrade_says_which_step_needs_whom(stage: &Stage) {
     let before = stage.desired_writes();
-    upgrade(stage, "v1.1.2");
+    let release = Release { pushed: &stage.pushed, aicr: "v1.1.2", sets: &[] };
+    Helm::Four.put_with(&stage.lab, "upgrade", &this_chart(), &release, &[FORCE_CONFLICTS]).unwrap();
+    stage.product.wait(&stage.lab).unwrap();
     let namespace = stage.json(&["get", "namespace", "aicr-discovery"]);
     assert_eq!(namespace["metadata"]["labels"]["app.kubernetes.io/managed-by"], "Helm");
     let name = stage.until_a_rollout(10);

@@ -1,6 +1,6 @@
 //! Operations and status: a sync of the spec's own source, a termination, and nothing else.
 
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
 use super::{App, Case};
 use crate::{
@@ -34,21 +34,35 @@ fn is_own_sync(operation: &RawValue, new: &App<'_>) -> bool {
     sync.is_object() && within(&operation, &OPERATION) && within(&sync, &SYNC) && own
 }
 
-/// Of status the operator writes only that the operation in flight shall terminate.
+/// Of status the operator writes only that the operation in flight shall terminate, and takes the last one's state off with
+/// a sync that it starts.
 pub(super) fn status(case: &Case<'_, '_>) -> Result<(), Denial> {
     let Some((new, old)) = case.act.written() else { return Ok(()) };
     let before = old.and_then(|old| old.status);
-    if same(before, new.status) || is_termination(before, new.status) {
+    let starts = new.operation.is_some() && old.is_some_and(|old| old.operation.is_none());
+    let changed = |change: fn(&mut Value) -> Option<()>| is_changed(before, new.status, change);
+    if same(before, new.status) || changed(terminated) || (starts && changed(forgotten)) {
         return Ok(());
     }
     Err(Rule::ApplicationStatus
         .forbids("of an Application's status the operator writes a termination alone; leave the rest to Argo CD"))
 }
 
-fn is_termination(before: Option<&RawValue>, after: Option<&RawValue>) -> bool {
+/// Whether the one is the other after this change, which may be impossible.
+fn is_changed(before: Option<&RawValue>, after: Option<&RawValue>, change: fn(&mut Value) -> Option<()>) -> bool {
     let fields = |value: Option<&'_ RawValue>| value.map(|value| Fields::of(value).unwrap_or_default().to_value());
     let (Some(Ok(mut before)), Some(Ok(after))) = (fields(before), fields(after)) else { return false };
-    let Some(phase) = before.pointer_mut("/operationState/phase") else { return false };
-    *phase = serde_json::json!("Terminating");
-    before == after
+    change(&mut before).is_some() && before == after
+}
+
+fn terminated(status: &mut Value) -> Option<()> {
+    *status.pointer_mut("/operationState/phase")? = json!("Terminating");
+    Some(())
+}
+
+/// Only what has ended is forgotten.
+fn forgotten(status: &mut Value) -> Option<()> {
+    let state = status.as_object_mut()?.remove("operationState")?;
+    let phase = state.get("phase").and_then(Value::as_str);
+    (!matches!(phase, Some("Running" | "Terminating"))).then_some(())
 }

@@ -346,6 +346,25 @@ fn an_operation_in_flight_stays_and_is_not_taken_off() {
     assert_forbidden(&update(&busy, &live(), &Known::default()), Rule::ApplicationOperation);
 }
 
+/// Where Argo CD starts one itself it does the same (A21); what is in flight is not forgotten.
+#[test]
+fn with_a_sync_the_state_of_an_operation_that_has_ended_goes() {
+    let ended = with(&live(), |app| app["status"]["operationState"]["phase"] = json!("Failed"));
+    let sync = |app: &mut Value| {
+        app["operation"] = json!({ "sync": { "source": app["spec"]["source"] } });
+        app["status"].as_object_mut().unwrap().remove("operationState");
+    };
+    assert_eq!(update(&ended, &with(&ended, sync), &Known::default()), Verdict::ALLOW);
+    assert_forbidden(&update(&live(), &with(&live(), sync), &Known::default()), Rule::ApplicationStatus);
+    let more = |app: &mut Value| {
+        sync(app);
+        app["status"]["health"] = json!({ "status": "Healthy" });
+    };
+    assert_forbidden(&update(&ended, &with(&ended, more), &Known::default()), Rule::ApplicationStatus);
+    let alone = |app: &mut Value| drop(app["status"].as_object_mut().unwrap().remove("operationState"));
+    assert_forbidden(&update(&ended, &with(&ended, alone), &Known::default()), Rule::ApplicationStatus);
+}
+
 #[rstest]
 #[case::health(|app: &mut Value| app["status"]["health"] = json!({ "status": "Healthy" }))]
 #[case::phase(|app: &mut Value| app["status"]["operationState"]["phase"] = json!("Succeeded"))]

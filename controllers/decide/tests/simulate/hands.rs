@@ -106,6 +106,7 @@ impl Cluster {
             }),
             Write::Sync { on, .. } => self.narrow(on, |application, ghost| {
                 application.operation_requested = true;
+                application.status.operation = None;
                 ghost.synced_for = Some(id);
             }),
             Write::Terminate { on } => self.narrow(on, |application, _| {

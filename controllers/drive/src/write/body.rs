@@ -44,6 +44,9 @@ pub(super) fn refresh(on: &ObjectRef, hard: bool) -> Value {
 }
 
 /// A sync of the Application's own source, with the options and the retry of its spec, marked as this rollout's.
+///
+/// The state of the last operation goes with it, as where Argo CD starts one itself (A21): it patches that state by merges
+/// (A22), so that somebody's local manifests or selection of resources would stand in the new one's state for ever.
 pub(super) fn sync(on: &ObjectRef, source: &Value, rollout: &str) -> Value {
     json!({
         "metadata": guard(on),
@@ -57,6 +60,7 @@ pub(super) fn sync(on: &ObjectRef, source: &Value, rollout: &str) -> Value {
                 "syncOptions": ["CreateNamespace=true", "ServerSideApply=true", "PruneLast=true"],
             },
         },
+        "status": { "operationState": null },
     })
 }
 
@@ -170,6 +174,11 @@ mod tests {
         assert_eq!(patch["operation"]["sync"]["source"]["repoURL"], "oci://r");
         assert_eq!(patch["operation"]["info"], json!([{ "name": ROLLOUT_INFO, "value": "rollout-1" }]));
         assert_eq!(patch["operation"]["initiatedBy"]["username"], INITIATOR);
+        assert_eq!(
+            patch["status"],
+            json!({ "operationState": null }),
+            "nothing of the last one is merged into its state"
+        );
     }
 
     #[test]

@@ -184,7 +184,9 @@ impl Launch<'_> {
             return Ok(());
         }
         let patch = json!({"metadata": {"labels": {label: "aicr"}}});
-        api.patch(self.namespace, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).map_err(failed)
+        // The real one's client names itself after its program, which becomes the field's manager.
+        let params = PatchParams { field_manager: Some("aicr".to_owned()), ..PatchParams::default() };
+        api.patch(self.namespace, &params, &Patch::Merge(patch)).await.map(drop).map_err(failed)
     }
 
     async fn adopt(&self, account: &str) -> Result<(), Failure> {

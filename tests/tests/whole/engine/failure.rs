@@ -4,7 +4,7 @@ use aicr_tests::Stage;
 use aicr_tests::stage::OPERATOR;
 use serde_json::{Value, json};
 
-use super::{SECOND, SECOND_NAMESPACE, application, changed, retried};
+use super::{FIRST, SECOND, SECOND_NAMESPACE, application, argo_cd_goes_on, changed, in_its_first_step, retried};
 
 /// The policy of the story.
 const POLICY: &str = "nobody-changes-it";
@@ -49,7 +49,7 @@ pub(crate) fn an_operation_for_older_content_is_named_and_ended_after_half_the_t
         let observed = status["current"]["observed"].as_str().unwrap_or_default();
         if observed.starts_with("OtherOperation") { Ok(observed.to_owned()) } else { Err(status.to_string()) }
     });
-    assert!(observed.contains("started by somebody") && observed.contains("a story says no"), "{observed}");
+    assert!(observed.contains("somebody") && observed.contains("a story says no"), "{observed}");
     stage.until_phase(&name, "Succeeded", 5);
     let terminates = |entry: &Value| {
         entry["objectRef"]["name"] == SECOND
@@ -57,6 +57,31 @@ pub(crate) fn an_operation_for_older_content_is_named_and_ended_after_half_the_t
     };
     assert_eq!(stage.audit(OPERATOR).iter().filter(|entry| terminates(entry)).count(), 1);
     allow_changes(stage);
+}
+
+/// A42: somebody syncs manifests of their own in the middle of a step: Argo CD compares with those until the next sync, so the
+/// operator starts one of the step's source, once. Leaves what was asked for rolled out.
+pub(crate) fn a_sync_of_local_manifests_is_synced_away(stage: &Stage) {
+    stage.patch_runtime(&json!({"spec": {"rollout": {"actionTimeout": "5m"}}}));
+    let name = in_its_first_step(stage, 12);
+    let namespace = application(stage, FIRST)["spec"]["destination"]["namespace"].as_str().unwrap().to_owned();
+    let local = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-a-laptop", "namespace": namespace},
+    });
+    let sync = json!({"manifests": [local.to_string()]});
+    let operation = json!({"operation": {"initiatedBy": {"username": "mallory"}, "sync": sync}});
+    stage.administrator().patch(&["application", FIRST, "-n", "argocd"], &operation).passed();
+    argo_cd_goes_on(stage);
+    stage.until_phase(&name, "Succeeded", 6);
+    let syncs = |entry: &Value| {
+        let of_this = entry["requestObject"]["operation"]["info"][0]["value"] == name;
+        entry["objectRef"]["name"] == FIRST && of_this && entry["responseStatus"]["code"] == 200
+    };
+    assert_eq!(stage.audit(OPERATOR).iter().filter(|entry| syncs(entry)).count(), 1, "synced away once");
+    let last = application(stage, FIRST)["status"]["operationState"]["operation"].clone();
+    assert!(last["sync"]["manifests"].is_null() && last["initiatedBy"]["username"] == "aicr-operator", "{last}");
+    let left = stage.list(&["get", "configmaps", "-n", &namespace, "--field-selector", "metadata.name=of-a-laptop"]);
+    assert!(left.is_empty(), "it goes with the sync: {left:?}");
 }
 
 fn allow_changes(stage: &Stage) {

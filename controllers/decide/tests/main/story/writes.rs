@@ -148,7 +148,9 @@ impl Story {
                 self.say(format!("  starts a sync of {} ({why})", on.name));
                 let rollout = self.rollouts[index].metadata.name.clone();
                 let info = json!([{"name": aicr_crds::application::ROLLOUT_INFO, "value": rollout}]);
-                self.guarded(on)["operation"] = json!({"sync": {"source": source}, "info": info});
+                let application = self.guarded(on);
+                application["operation"] = json!({"sync": {"source": source}, "info": info});
+                application["status"]["operationState"] = serde_json::Value::Null;
                 self.touched(&on.name);
             }
             Write::Terminate { on } => {
