@@ -53,12 +53,16 @@ impl Cluster {
         let gate = view.application(release).map(|(_, ghost)| ghost.gate);
         let known = self.passing.iter().position(|(other, name, _)| *other == id && name == release);
         match (gate, known) {
-            (Some(Gate::Passes), None) => self.passing.push((id, release.to_owned(), self.now)),
+            (Some(Gate::Passes), None) => {
+                self.passing.push((id, release.to_owned(), self.now));
+                self.moves();
+            }
             (Some(Gate::Passes), Some(_)) | (_, None) => {}
             (Some(Gate::None | Gate::Fails | Gate::Outdated) | None, Some(place)) => {
                 // What could not be told is looked at once more.
                 if self.is_told_otherwise(id) {
                     self.passing.remove(place);
+                    self.moves();
                 }
             }
         }

@@ -13,7 +13,7 @@ use aicr_decide::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    cluster::{Answer, Cluster, Pending},
+    cluster::{Answer, Cluster, Moment, Pending},
     event::{Stream, Turn},
     hands::Landed,
     live,
@@ -30,19 +30,23 @@ const TOLD_AFTER: SignedDuration = SignedDuration::from_mins(55);
 const CALL_LIMIT: SignedDuration = SignedDuration::from_secs(30);
 
 /// How many writes are left until the process dies.
-pub(crate) struct Fuse(Option<u8>);
+pub(crate) struct Fuse {
+    left: Option<u8>,
+    asked: u32,
+}
 
 impl Fuse {
     pub(crate) fn of(turn: Turn) -> Self {
         match turn {
-            Turn::Whole | Turn::Hold => Self(None),
-            Turn::Crash(writes) => Self(Some(writes)),
+            Turn::Whole | Turn::Hold => Self { left: None, asked: 0 },
+            Turn::Crash(writes) => Self { left: Some(writes), asked: 0 },
         }
     }
 
     /// Whether one more write is made.
     pub(crate) fn burns(&mut self) -> bool {
-        match &mut self.0 {
+        self.asked += 1;
+        match &mut self.left {
             None => true,
             Some(0) => false,
             Some(left) => {
@@ -51,16 +55,21 @@ impl Fuse {
             }
         }
     }
+
+    /// Whether it was never asked.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.asked == 0
+    }
 }
 
 impl Cluster {
     /// A turn over all rollouts that are open.
     pub(crate) fn rollouts_turn(&mut self, operator: usize, turn: Turn) {
-        if !self.is_at_work(operator) {
+        if !self.is_at_work(operator) || self.is_known(self.operators[operator].quiet.rollouts) {
             return;
         }
         let Some(view) = self.operators[operator].view.take() else { return };
-        let before = self.version();
+        let (before, begun) = (self.version(), self.moment());
         let mut fuse = Fuse::of(turn);
         let open: Vec<Id> = view.ids().filter(|id| view.rollout(*id).is_some_and(is_open)).collect();
         for id in open {
@@ -69,6 +78,7 @@ impl Cluster {
             }
         }
         self.operators[operator].view = Some(view);
+        self.operators[operator].quiet.rollouts = self.quiet(begun, &fuse);
         self.reads_back(operator);
         self.operators[operator].idle = (self.version() == before).then_some((before, self.now));
     }
@@ -79,6 +89,11 @@ impl Cluster {
             self.deliver(operator, Stream::Applications, usize::MAX);
             self.deliver(operator, Stream::Rollouts, usize::MAX);
         }
+    }
+
+    /// Whether a turn would go as the quiet one of that moment went; where somebody reads along it is played all the same.
+    fn is_known(&self, quiet: Option<Moment>) -> bool {
+        self.transcript.is_none() && quiet == Some(self.moment())
     }
 
     /// Whether the process is there and not in the middle of something; one that died starts anew.
@@ -104,6 +119,7 @@ impl Cluster {
         if turn == Turn::Hold && writes {
             let (rollout, at) = (rollout.clone(), self.now);
             self.operators[operator].pending = Some(Box::new(Pending { id, rollout, seen, verdict, at }));
+            self.moves();
             return false;
         }
         let lives = self.carry_out(operator, id, rollout, &seen, &verdict, fuse);
@@ -118,7 +134,7 @@ impl Cluster {
         let Some(pending) = self.operators[operator].pending.take() else { return };
         let Pending { id, rollout, seen, verdict, at } = *pending;
         if operator == self.leader && self.now.duration_since(at) < CALL_LIMIT && self.now >= at {
-            self.carry_out(operator, id, &rollout, &seen, &verdict, &mut Fuse(None));
+            self.carry_out(operator, id, &rollout, &seen, &verdict, &mut Fuse::of(Turn::Whole));
             self.reads_back(operator);
         }
     }
@@ -223,15 +239,17 @@ impl Cluster {
 
     /// A turn over the runtime.
     pub(crate) fn runtime_turn(&mut self, operator: usize, turn: Turn) {
-        if !self.is_at_work(operator) {
+        if !self.is_at_work(operator) || self.is_known(self.operators[operator].quiet.runtime) {
             return;
         }
         let Some(mut view) = self.operators[operator].view.take() else { return };
-        if view.has_runtime && !self.runtime(operator, &view, &mut Fuse::of(turn)) {
+        let (begun, mut fuse) = (self.moment(), Fuse::of(turn));
+        if view.has_runtime && !self.runtime(operator, &view, &mut fuse) {
             self.dies(operator);
         }
         self.remembers(operator, &mut view);
         self.operators[operator].view = Some(view);
+        self.operators[operator].quiet.runtime = self.quiet(begun, &fuse);
     }
 
     /// What the API server said; only this process knows it.
