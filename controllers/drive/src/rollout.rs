@@ -34,7 +34,7 @@ pub(crate) fn is_open(rollout: &RuntimeRollout) -> bool {
 
 /// Whether this Application is marked for a Remove of the rollout that did not delete it.
 pub(crate) fn is_marked(application: &Application, rollout: &RuntimeRollout) -> bool {
-    application.annotation(annotation::DELETE_ROLLOUT) == rollout.metadata.name.as_deref() && !application.is_deleting()
+    application.annotations.delete_rollout.as_deref() == rollout.metadata.name.as_deref() && !application.is_deleting()
 }
 
 /// One reconcile.

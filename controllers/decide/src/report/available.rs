@@ -112,7 +112,7 @@ fn state(world: &World, application: &Application, plan: Option<Digest>) -> Opti
         return Some((StepReason::SpecDrifted, named.unwrap_or_default()));
     };
     // Where the plan cannot be read, what was written last is what counts.
-    let noted = application.annotation(aicr_crds::keys::annotation::FINGERPRINT).and_then(|digest| digest.parse().ok());
+    let noted = application.annotations.fingerprint;
     let wanted = desired(world, plan, application.name(), "").map(|desired| desired.fingerprint()).or(noted);
     if wanted.is_some_and(|wanted: Digest| wanted != application.fingerprint) {
         return Some((StepReason::SpecDrifted, String::new()));

@@ -8,7 +8,7 @@ use std::{
 use aicr_crds::{
     Digest,
     application::{Application, Desired},
-    keys::{annotation, label},
+    keys::label,
     rollout::{InventoryItem, Operation, Step},
 };
 
@@ -105,7 +105,7 @@ struct Planned<'a> {
 
 /// Ours by owner, or by label where no owner is named; one that lost only its label is an edit, not a disappearance.
 pub fn is_owned(application: &Application, runtime_uid: &str) -> bool {
-    match application.annotation(annotation::RUNTIME_UID) {
+    match application.annotations.runtime_uid.as_deref() {
         Some(uid) => uid == runtime_uid,
         None => application.label(label::MANAGED_BY) == Some(label::MANAGED_BY_VALUE),
     }
@@ -171,7 +171,7 @@ fn compared(expected: &Expectation<'_>, application: &Application) -> Option<Cha
     if expected.uid.is_some_and(|uid| uid != application.uid()) {
         return Some(Change::Recreated);
     }
-    let plan = application.annotation(annotation::PLAN_DIGEST).and_then(|digest| digest.parse::<Digest>().ok());
+    let plan = application.annotations.plan_digest;
     if plan != expected.plan {
         return Some(Change::AtPlan(plan.map_or_else(|| "none".to_owned(), |plan| plan.short())));
     }

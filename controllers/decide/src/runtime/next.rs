@@ -113,7 +113,7 @@ fn left_marked(world: &World) -> Option<ObjectRef> {
         named.is_some_and(|rollout| outcome(rollout).is_some())
     };
     let marked = world.applications.iter().find(|application| {
-        !application.is_deleting() && application.annotation(annotation::DELETE_ROLLOUT).is_some_and(ended)
+        !application.is_deleting() && application.annotations.delete_rollout.as_deref().is_some_and(ended)
     });
     marked.map(|application| ObjectRef::of(application))
 }

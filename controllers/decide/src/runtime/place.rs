@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use aicr_crds::{
     Digest, RuntimeRollout,
     application::{Application, Desired, Ownership},
-    keys::annotation,
     reason::Outcome,
     rollout::Operation,
 };
 
 use crate::{
-    assess::{plan_of, unsuccessful},
+    assess::unsuccessful,
     rollout::{is_owned, written},
     seam,
     seen::{World, outcome},
@@ -87,9 +86,9 @@ impl Places {
     /// The target of the rollout that its `rollout` annotation names where that one did not succeed and is newer than the
     /// active plan's, else the active plan; never backwards.
     pub(crate) fn place(&self, application: &Application) -> Place {
-        let named = application.annotation(annotation::ROLLOUT).unwrap_or_default();
+        let named = application.annotations.rollout.as_deref().unwrap_or_default();
         let release = application.name();
-        let noted = plan_of(application);
+        let noted = application.annotations.plan_digest;
         if let Some(mover) = self.movers.iter().find(|mover| mover.name == named) {
             let placed = mover.wrote(release, noted) && mover.places.contains(release);
             return match mover.target.filter(|_| placed) {
@@ -114,7 +113,7 @@ fn contradiction(application: &Application, named: &str) -> Place {
     Place::Contradiction(format!(
         "Application {}: its annotations name rollout {named:?} and plan {}, which the rollouts contradict; restore them, or retry",
         application.name(),
-        plan_of(application).map_or_else(|| "none".to_owned(), |plan| plan.short())
+        application.annotations.plan_digest.map_or_else(|| "none".to_owned(), |plan| plan.short())
     ))
 }
 
@@ -192,7 +191,7 @@ pub(crate) fn owned(world: &World) -> impl Iterator<Item = &Application> {
 
 /// The ended rollout, if any, whose approved Remove deletes this Application.
 pub(crate) fn remover(world: &World, application: &Application) -> Option<String> {
-    let marked = application.annotation(annotation::DELETE_ROLLOUT)?;
+    let marked = application.annotations.delete_rollout.as_deref()?;
     let remover = world.rollouts.iter().find(|rollout| name(rollout) == marked)?;
     let ended = outcome(remover).is_some_and(|outcome| outcome != Outcome::Succeeded);
     let wrote = written(remover).get(application.name()).is_some_and(|entry| entry.uid == application.uid());

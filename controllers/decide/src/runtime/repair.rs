@@ -58,7 +58,7 @@ fn is_edited(
     let unlabelled = application.label(label::MANAGED_BY) != Some(label::MANAGED_BY_VALUE);
     // What follows a success is written by `follow`.
     let following = [annotation::PLAN_DIGEST, annotation::ORDER, annotation::CHART_VERSION, annotation::DEPENDS_ON];
-    let gone = application.annotation(annotation::ROLLOUT).is_some_and(|named| !places.knows(named));
+    let gone = application.annotations.rollout.as_deref().is_some_and(|named| !places.knows(named));
     let follows = |key: &str| following.contains(&key) || (gone && key == annotation::ROLLOUT);
     Some(spec || unlabelled || differing.iter().any(|key| !follows(key)))
 }

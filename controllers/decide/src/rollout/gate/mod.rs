@@ -94,10 +94,9 @@ fn next_step(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Opt
 }
 
 fn marked(position: &Position<'_>, seen: &RolloutSeen) -> Option<Write> {
-    let mark = aicr_crds::keys::annotation::DELETE_ROLLOUT;
-    let marked = position
-        .applications()
-        .find(|application| application.annotation(mark) == Some(position.name()) && !application.is_deleting());
+    let marked = position.applications().find(|application| {
+        application.annotations.delete_rollout.as_deref() == Some(position.name()) && !application.is_deleting()
+    });
     let suspended = match &seen.runtime {
         RuntimeSeen::There(facts) => facts.suspend_engine,
         RuntimeSeen::Gone => false,

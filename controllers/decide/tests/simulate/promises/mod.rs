@@ -14,7 +14,6 @@ use std::fmt;
 use aicr_crds::{
     Digest, RuntimeRollout,
     application::Application,
-    keys::annotation,
     rollout::{Operation, Step, Written},
 };
 use aicr_decide::{
@@ -132,7 +131,7 @@ impl<'a> Context<'a> {
         match step.operation {
             Operation::Remove => entry.is_some() && application.is_deleting(),
             Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => {
-                let named = application.annotation(annotation::ROLLOUT) == Some(progress.name);
+                let named = application.annotations.rollout.as_deref() == Some(progress.name);
                 (named || entry.is_some()) && entry.is_none_or(|entry| !entry.ready)
             }
         }
