@@ -139,7 +139,7 @@ async fn say(
         Carried::Recorded(recorded) => seen_ref(&recorded),
         Carried::Later(look) => return Ok(look),
     };
-    if let Some(status) = report::rollout_status(rollout, seen, verdict, now) {
+    if let Some(status) = report::rollout_status(&Position::find(rollout, &seen.applications), seen, verdict, now) {
         match hands.write.rollout_status(rollout, &on, &status).await? {
             Written::Done(after) => hands.overtaken.note(&on, &after),
             Written::Stale => return Ok(hands.after(&Written::<()>::Stale)),

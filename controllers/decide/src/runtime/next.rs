@@ -100,8 +100,9 @@ fn towards(world: &World, now: Timestamp) -> Verdict {
 fn in_progress(world: &World, now: Timestamp) -> Option<Verdict> {
     let unfinished = world.unfinished().filter(|_| !seam::is_broken("runtime: unfinished"))?;
     let seen = world.around(unfinished);
-    let verdict = rollout::next(unfinished, &seen, now);
-    let step = step_words(&Position::find(unfinished, &seen.applications));
+    let position = Position::find(unfinished, &seen.applications);
+    let verdict = rollout::next_at(&position, &seen, now);
+    let step = step_words(&position);
     let name = unfinished.metadata.name.clone().unwrap_or_default();
     Some(Verdict::Wait(Why::InProgress { name, verdict: Box::new(verdict), step }, None))
 }

@@ -1,6 +1,5 @@
 //! Live objects of the release in flight, as the operator finds them when it looks.
 
-use aicr_crds::RuntimeRollout;
 use aicr_decide::{
     facts::{CustomSeen, DaemonSetSeen, Live},
     rollout::Position,
@@ -15,12 +14,11 @@ use crate::{
 };
 
 /// Adds them to what was seen; the release, where one is in flight whose own gate says anything.
-pub(crate) fn looks<'a>(view: &Store, rollout: &'a RuntimeRollout, seen: &mut RolloutSeen) -> Option<&'a str> {
+pub(crate) fn looks<'a>(view: &Store, position: &Position<'a>, seen: &mut RolloutSeen) -> Option<&'a str> {
     if view.ghosts.iter().all(|ghost| ghost.gate == Gate::None) {
         return None;
     }
-    let position = Position::find(rollout, &seen.applications);
-    let release = rollout.spec.steps[position.in_flight?].release.as_str();
+    let release = position.steps()[position.in_flight?].release.as_str();
     let (_, ghost) = view.application(release)?;
     seen.facts.live = found(ghost);
     Some(release)

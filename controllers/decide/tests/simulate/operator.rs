@@ -6,7 +6,7 @@ use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::Phas
 use aicr_decide::{
     facts::{Facts, Refusal},
     report,
-    rollout::{Verdict, Why, Write},
+    rollout::{Position, Verdict, Why, Write},
     runtime,
     seen::{EngineState, ResolutionState, RolloutSeen, RuntimeSeen, TargetSeen, outcome},
 };
@@ -108,11 +108,12 @@ impl Cluster {
     fn one_rollout(&mut self, operator: usize, view: &Store, id: Id, turn: Turn, fuse: &mut Fuse) -> bool {
         let Some(rollout) = view.rollout(id) else { return true };
         let mut seen = if view.is_own(id) { view.world.around(rollout) } else { without_runtime(view) };
-        let release = live::looks(view, rollout, &mut seen);
+        let position = Position::find(rollout, &view.world.applications);
+        let release = live::looks(view, &position, &mut seen);
         let now = self.clock(operator);
-        let verdict = self.mutant.decide(rollout, &seen, now);
+        let verdict = self.mutant.decide(&position, &seen, now);
         self.say(|| format!("{}: {}", rollout.metadata.name.as_deref().unwrap_or_default(), word(&verdict)));
-        let context = promises::Context { view, id, rollout, seen: &seen, now, cluster: self };
+        let context = promises::Context { view, id, rollout, position: &position, seen: &seen, now, cluster: self };
         let broken = promises::decided(&context, &verdict);
         self.check(broken);
         let writes = !matches!(verdict, Verdict::Wait(..));
@@ -122,7 +123,7 @@ impl Cluster {
             self.moves();
             return false;
         }
-        let lives = self.carry_out(operator, id, rollout, &seen, &verdict, fuse);
+        let lives = self.carry_out(operator, id, &position, &seen, &verdict, fuse);
         if lives && let Some(release) = release {
             self.has_looked_at(id, view, release);
         }
@@ -134,7 +135,8 @@ impl Cluster {
         let Some(pending) = self.operators[operator].pending.take() else { return };
         let Pending { id, rollout, seen, verdict, at } = *pending;
         if operator == self.leader && self.now.duration_since(at) < CALL_LIMIT && self.now >= at {
-            self.carry_out(operator, id, &rollout, &seen, &verdict, &mut Fuse::of(Turn::Whole));
+            let position = Position::find(&rollout, &seen.applications);
+            self.carry_out(operator, id, &position, &seen, &verdict, &mut Fuse::of(Turn::Whole));
             self.reads_back(operator);
         }
     }
@@ -143,12 +145,12 @@ impl Cluster {
         &mut self,
         operator: usize,
         id: Id,
-        rollout: &RuntimeRollout,
+        position: &Position<'_>,
         seen: &RolloutSeen,
         verdict: &Verdict,
         fuse: &mut Fuse,
     ) -> bool {
-        let now = self.clock(operator);
+        let (rollout, now) = (position.rollout, self.clock(operator));
         let version = rollout.metadata.resource_version.clone();
         let landed = match verdict {
             Verdict::Wait(Why::Ended(outcome), _) => {
@@ -166,7 +168,7 @@ impl Cluster {
             Landed::Stale => return true,
             Landed::Died => return self.dies(operator),
         };
-        let Some(status) = report::rollout_status(rollout, seen, verdict, now) else { return true };
+        let Some(status) = report::rollout_status(position, seen, verdict, now) else { return true };
         let broken = promises::says(verdict, &status);
         self.check(broken);
         if rollout.status.as_ref() == Some(&status) {
@@ -346,5 +348,5 @@ pub(crate) fn word(verdict: &Verdict) -> String {
 /// What a verdict would be without any status.
 pub(crate) fn forgetful(mutant: Mutant, rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Verdict {
     let bare = RuntimeRollout { status: None, metadata: rollout.metadata.clone(), spec: rollout.spec.clone() };
-    mutant.decide(&bare, seen, now)
+    mutant.decide(&Position::find(&bare, &seen.applications), seen, now)
 }

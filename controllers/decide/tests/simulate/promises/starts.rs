@@ -235,7 +235,7 @@ fn as_written(context: &Context<'_>, application: &Application, uid: &str) -> bo
 fn strangers(context: &Context<'_>, progress: &Progress<'_>, except: Option<&str>) -> Option<String> {
     let spec = &context.rollout.spec;
     let listed = |name: &str| spec.inventory.iter().any(|item| item.application == name);
-    for (name, entry) in &progress.written {
+    for (name, entry) in progress.written {
         let removed = context.steps().iter().any(|step| step.release == *name && step.operation == Operation::Remove);
         if listed(name) || removed || Some(name.as_str()) == except {
             continue;
