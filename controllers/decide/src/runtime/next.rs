@@ -11,7 +11,6 @@ use jiff::Timestamp;
 
 use super::{
     adoption, create, deletion,
-    place::{Place, Places, desired, differing, owned},
     prepare::prepare,
     rebuild, repair, retention, suspension,
     verdict::{Verdict, Why, Write},
@@ -79,10 +78,7 @@ pub fn standing(world: &World, now: Timestamp) -> Verdict {
 
 /// What is done while no rollout is unfinished, whatever else waits: the lost plan, repairs, annotations.
 fn between(world: &World, now: Timestamp) -> Option<Verdict> {
-    // A retry is made from the live state: nothing is forced back between the rollout that it ends and the one that it makes.
-    let retries = world.new_token().is_some()
-        && world.newest().and_then(outcome).is_some_and(|outcome| outcome != Outcome::Succeeded);
-    rebuild::next(world, now).or_else(|| repair::next(world).filter(|_| !retries)).or_else(|| follow(world))
+    rebuild::next(world, now).or_else(|| repair::next(world))
 }
 
 /// Towards the target.
@@ -179,23 +175,6 @@ pub(super) fn ended_badly(world: &World, kind: RolloutKind, target: Digest) -> O
         | Outcome::Superseded
         | Outcome::Orphaned => None,
     }
-}
-
-/// Unchanged releases' ownership annotations follow the plan that they are at, before the next inventory is taken.
-fn follow(world: &World) -> Option<Verdict> {
-    if world.runtime.spec.suspend_engine || world.engine.is_absent() {
-        return None;
-    }
-    let places = Places::of(world);
-    let mut behind = owned(world).filter(|application| !application.is_deleting());
-    behind.find_map(|application| {
-        let Place::At { plan, rollout } = places.place(application) else { return None };
-        let (print, differing) = differing(world, application, plan, &rollout)?;
-        let follows = !differing.is_empty() && print == application.fingerprint;
-        let wanted = follows.then(|| desired(world, plan, application.name(), &rollout))??;
-        let on = ObjectRef::of(application);
-        Some(Verdict::Do(Write::Follow { on, ownership: Box::new(wanted.ownership) }, Why::Upkeep))
-    })
 }
 
 /// What keeps new rollouts of every kind from starting.

@@ -18,13 +18,13 @@ use crate::{
 
 /// Where an Application is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Place<'a> {
     /// At this plan, written there by this rollout.
     At {
         /// The plan.
         plan: Digest,
         /// The rollout.
-        rollout: String,
+        rollout: &'a str,
     },
     /// Its annotations contradict the rollouts: it is left and named.
     Contradiction(String),
@@ -85,14 +85,14 @@ impl Places {
 
     /// The target of the rollout that its `rollout` annotation names where that one did not succeed and is newer than the
     /// active plan's, else the active plan; never backwards.
-    pub(crate) fn place(&self, application: &Application) -> Place {
+    pub(crate) fn place<'a>(&'a self, application: &'a Application) -> Place<'a> {
         let named = application.annotations.rollout.as_deref().unwrap_or_default();
         let release = application.name();
         let noted = application.annotations.plan_digest;
         if let Some(mover) = self.movers.iter().find(|mover| mover.name == named) {
             let placed = mover.wrote(release, noted) && mover.places.contains(release);
             return match mover.target.filter(|_| placed) {
-                Some(plan) => Place::At { plan, rollout: named.to_owned() },
+                Some(plan) => Place::At { plan, rollout: named },
                 None => contradiction(application, named),
             };
         }
@@ -105,11 +105,11 @@ impl Places {
         }
         let Some(plan) = self.active else { return Place::Nowhere };
         let rollout = if self.known.contains(named) { named } else { &self.success };
-        Place::At { plan, rollout: rollout.to_owned() }
+        Place::At { plan, rollout }
     }
 }
 
-fn contradiction(application: &Application, named: &str) -> Place {
+fn contradiction<'a>(application: &Application, named: &str) -> Place<'a> {
     Place::Contradiction(format!(
         "Application {}: its annotations name rollout {named:?} and plan {}, which the rollouts contradict; restore them, or retry",
         application.name(),
@@ -132,18 +132,35 @@ fn is_bound(rollout: &RuntimeRollout) -> bool {
     approval.is_some_and(|approval| seam::binding(rollout) == Some(approval.binding_digest))
 }
 
-/// Fingerprint of a release in a plan, and the annotations of its Application that are not as this rollout would write them;
-/// `None` where the plan cannot be read or lacks the release.
-pub(crate) fn differing(
-    world: &World,
-    application: &Application,
-    plan: Digest,
-    rollout: &str,
-) -> Option<(Digest, Vec<&'static str>)> {
-    let (_, stored) = world.plans.get(&plan)?;
-    let release = stored.plan.release(application.name())?;
-    let print = release.fingerprint(&world.settings.engine).ok()?;
-    Some((print, Ownership::differing(application, release, plan, (world.uid(), rollout), print)))
+/// An Application at a plan that can be read and has its release.
+pub(crate) struct Placed<'a> {
+    /// The Application.
+    pub(crate) application: &'a Application,
+    /// The plan.
+    pub(crate) plan: Digest,
+    /// The rollout that wrote it there.
+    pub(crate) rollout: &'a str,
+    /// Fingerprint of the release in the plan.
+    pub(crate) print: Digest,
+    /// Its annotations that are not as this rollout would write them.
+    pub(crate) differing: Vec<&'static str>,
+}
+
+impl<'a> Placed<'a> {
+    /// Where it is, and how it differs from that.
+    pub(crate) fn find(world: &World, places: &'a Places, application: &'a Application) -> Option<Self> {
+        let Place::At { plan, rollout } = places.place(application) else { return None };
+        let (_, stored) = world.plans.get(&plan)?;
+        let release = stored.plan.release(application.name())?;
+        let print = release.fingerprint(&world.settings.engine).ok()?;
+        let differing = Ownership::differing(application, release, plan, (world.uid(), rollout), print);
+        Some(Self { application, plan, rollout, print, differing })
+    }
+
+    /// The Application as the plan wants it.
+    pub(crate) fn desired(&self, world: &World) -> Option<Desired> {
+        desired(world, self.plan, self.application.name(), self.rollout)
+    }
 }
 
 /// The Application of a release as a plan wants it; `None` where the plan cannot be read or lacks the release.
