@@ -115,7 +115,7 @@ fn message(verdict: &Verdict, stored: &RuntimeRolloutStatus) -> Option<String> {
     if let Why::Ended(outcome) = verdict.why() {
         return stored.message.clone().or_else(|| Some(outcome.to_string()));
     }
-    Some(bounded(&verdict.why().to_string(), CONDITION_LIMIT))
+    Some(bounded(verdict.why().to_string(), CONDITION_LIMIT))
 }
 
 /// The step that is in flight, that this verdict begins, or that has begun and waits to be written.
@@ -161,7 +161,7 @@ fn observed(
 ) -> CurrentStep {
     let mut step = current(position.rollout, index, &position.steps()[index], halt(seen), now);
     if let Why::Step { reason, detail, .. } | Why::StepFailed { reason, detail, .. } = verdict.why() {
-        step.observed = Some(bounded(&worded(*reason, detail), RELEASE_LIMIT));
+        step.observed = Some(bounded(worded(*reason, detail), RELEASE_LIMIT));
     }
     if let Why::Step { outlook, halt, .. } = verdict.why() {
         let hopeless = *outlook == Outlook::Hopeless && halt.is_none();

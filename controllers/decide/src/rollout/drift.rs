@@ -73,14 +73,14 @@ struct Expectation<'a> {
 pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen) -> Vec<Difference> {
     let spec = &position.rollout.spec;
     let in_flight = position.in_flight.map(|index| spec.steps[index].release.as_str());
-    let listed = spec.inventory.iter().map(|item| item.application.as_str());
-    let owned = position.applications().filter(|application| is_owned(application, &spec.runtime.uid));
-    let mut names: Vec<&str> = listed.chain(position.written.keys().map(String::as_str)).collect();
-    names.extend(owned.map(Application::name));
-    names.sort_unstable();
-    names.dedup();
     let items = ByName::of(&spec.inventory, |item| &item.application);
     let steps = ByName::of(&spec.steps, |step| &step.release);
+    let owned = position.applications().filter(|application| is_owned(application, &spec.runtime.uid));
+    let beside = position.written.keys().map(String::as_str).chain(owned.map(Application::name));
+    let mut names: Vec<&str> = items.sorted.iter().map(|item| item.application.as_str()).collect();
+    names.extend(beside.filter(|name| items.first(name).is_none()));
+    names.sort_unstable();
+    names.dedup();
     let planned = |name: &str| Planned { item: items.first(name), step: steps.first(name) };
     let judged = names.into_iter().filter(|name| Some(*name) != in_flight);
     judged.filter_map(|name| difference(name, planned(name), position, seen)).collect()

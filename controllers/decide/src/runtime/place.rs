@@ -6,7 +6,7 @@ use aicr_crds::{
     Digest, RuntimeRollout,
     application::{Application, Desired, Ownership},
     reason::Outcome,
-    rollout::Operation,
+    rollout::{Operation, Written},
 };
 
 use crate::{
@@ -33,48 +33,48 @@ pub(crate) enum Place<'a> {
 }
 
 /// What says where Applications are, read once for all of them.
-pub(crate) struct Places {
-    movers: Vec<Mover>,
+pub(crate) struct Places<'w> {
+    movers: Vec<Mover<'w>>,
     active: Option<Digest>,
-    success: String,
-    known: BTreeSet<String>,
+    success: &'w str,
+    known: BTreeSet<&'w str>,
 }
 
 /// A rollout that did not succeed and is newer than the active plan's.
-struct Mover {
-    name: String,
+struct Mover<'w> {
+    name: &'w str,
     target: Option<Digest>,
     free: bool,
-    wrote: BTreeSet<String>,
-    places: BTreeSet<String>,
+    wrote: Written,
+    places: BTreeSet<&'w str>,
 }
 
-impl Mover {
-    fn of(rollout: &RuntimeRollout) -> Self {
+impl<'w> Mover<'w> {
+    fn of(rollout: &'w RuntimeRollout) -> Self {
         let places = rollout.spec.steps.iter().filter(|step| step.operation != Operation::Remove);
         Self {
-            name: name(rollout).to_owned(),
+            name: name(rollout),
             target: rollout.spec.target_plan_digest,
             free: was_free(rollout),
-            wrote: written(rollout).into_keys().collect(),
-            places: places.map(|step| step.release.clone()).collect(),
+            wrote: written(rollout),
+            places: places.map(|step| step.release.as_str()).collect(),
         }
     }
 
     /// Whether it wrote a release, by its own record, or by what the Application's annotation says of its plan.
     fn wrote(&self, release: &str, noted: Option<Digest>) -> bool {
-        self.wrote.contains(release) || (self.free && noted.is_some() && noted == self.target)
+        self.wrote.contains_key(release) || (self.free && noted.is_some() && noted == self.target)
     }
 }
 
-impl Places {
+impl<'w> Places<'w> {
     /// Of this runtime.
-    pub(crate) fn of(world: &World) -> Self {
+    pub(crate) fn of(world: &'w World) -> Self {
         Self {
             movers: unsuccessful(world).map(Mover::of).collect(),
             active: world.active(),
-            success: world.newest_success().map(|rollout| name(rollout).to_owned()).unwrap_or_default(),
-            known: world.rollouts.iter().map(|rollout| name(rollout).to_owned()).collect(),
+            success: world.newest_success().map(name).unwrap_or_default(),
+            known: world.rollouts.iter().map(|rollout| name(rollout)).collect(),
         }
     }
 
@@ -96,15 +96,15 @@ impl Places {
                 None => contradiction(application, named),
             };
         }
-        let moved = |mover: &Mover| {
+        let moved = |mover: &Mover<'_>| {
             let claimed = noted != self.active && mover.wrote(release, noted);
-            mover.places.contains(release) && (mover.wrote.contains(release) || claimed)
+            mover.places.contains(release) && (mover.wrote.contains_key(release) || claimed)
         };
         if self.movers.iter().any(moved) {
             return contradiction(application, named);
         }
         let Some(plan) = self.active else { return Place::Nowhere };
-        let rollout = if self.known.contains(named) { named } else { &self.success };
+        let rollout = if self.known.contains(named) { named } else { self.success };
         Place::At { plan, rollout }
     }
 }
@@ -148,7 +148,7 @@ pub(crate) struct Placed<'a> {
 
 impl<'a> Placed<'a> {
     /// Where it is, and how it differs from that.
-    pub(crate) fn find(world: &World, places: &'a Places, application: &'a Application) -> Option<Self> {
+    pub(crate) fn find(world: &World, places: &'a Places<'_>, application: &'a Application) -> Option<Self> {
         let Place::At { plan, rollout } = places.place(application) else { return None };
         let (_, stored) = world.plans.get(&plan)?;
         let release = stored.plan.release(application.name())?;

@@ -39,7 +39,7 @@ fn is_retried(world: &World) -> bool {
     world.newest().and_then(outcome).is_some_and(|outcome| outcome != Outcome::Succeeded) && world.new_token().is_some()
 }
 
-fn forced_back(world: &World, places: &Places, placed: &Placed<'_>) -> Option<Write> {
+fn forced_back(world: &World, places: &Places<'_>, placed: &Placed<'_>) -> Option<Write> {
     let application = placed.application;
     let refused = world.facts.refusals.automation.contains_key(application.name());
     if refused || !is_edited(world, places, placed) {
@@ -54,7 +54,7 @@ fn forced_back(world: &World, places: &Places, placed: &Placed<'_>) -> Option<Wr
 
 /// Spec or ownership annotations are not as written; a `plan-digest` that has yet to follow is no edit, nor is the name of
 /// a rollout that is gone: retention takes those that wrote what has not changed since.
-fn is_edited(world: &World, places: &Places, placed: &Placed<'_>) -> bool {
+fn is_edited(world: &World, places: &Places<'_>, placed: &Placed<'_>) -> bool {
     let application = placed.application;
     let spec = application.fingerprint != placed.print
         || application.foreign_source
@@ -81,18 +81,17 @@ fn follow(world: &World, placed: &Placed<'_>) -> Option<Write> {
 /// Releases of the active plan without an Application, those aside that an unsuccessful rollout moved or removed.
 fn recreated(world: &World) -> Option<Write> {
     let active = world.active()?;
-    let success = world.newest_success()?.metadata.name.clone()?;
+    let success = world.newest_success()?.metadata.name.as_deref()?;
+    let (_, stored) = world.plans.get(&active)?;
+    let there = names(world);
+    let releases = stored.plan.releases().map(|release| release.content.id.as_str());
+    let mut missing = releases.filter(|id| !there.contains(id)).peekable();
+    missing.peek()?;
     let moved = moved_missing(world);
     let removed: BTreeSet<String> = unsuccessful(world).flat_map(removed_by).collect();
-    let there = names(world);
-    let (_, stored) = world.plans.get(&active)?;
     let anything = seam::is_broken("repair: moved release");
-    let missing = stored
-        .plan
-        .releases()
-        .map(|release| &release.content.id)
-        .find(|id| !there.contains(id.as_str()) && (anything || !moved.contains(*id) && !removed.contains(*id)))?;
-    desired(world, active, missing, &success).map(|desired| Write::Recreate(Box::new(desired)))
+    let missing = missing.find(|id| anything || !moved.contains(*id) && !removed.contains(*id))?;
+    desired(world, active, missing, success).map(|desired| Write::Recreate(Box::new(desired)))
 }
 
 /// Applications whose annotations contradict the rollouts, so that nothing is forced on them.
