@@ -5,7 +5,6 @@ mod end;
 use aicr_crds::{
     RuntimeRollout,
     application::Application,
-    keys::annotation,
     reason::StepReason,
     rollout::{Phase, WrittenEntry},
 };
@@ -281,7 +280,7 @@ pub(crate) fn measure(rollout: Option<&RuntimeRollout>, seen: &RolloutSeen) {
 
 #[cfg(test)]
 mod tests {
-    use aicr_crds::reason::Outcome;
+    use aicr_crds::{keys::annotation, reason::Outcome};
     use serde_json::json;
 
     use super::*;

@@ -27,10 +27,10 @@ pub(super) fn next(world: &World) -> Option<Verdict> {
     }
     let places = Places::of(world);
     let there = owned(world).filter(|application| !application.is_deleting());
-    let placed: Vec<Placed<'_>> = there.filter_map(|application| Placed::find(world, &places, application)).collect();
-    let repair = || placed.iter().find_map(|one| forced_back(world, &places, one)).or_else(|| recreated(world));
+    let found: Vec<Placed<'_>> = there.filter_map(|application| Placed::find(world, &places, application)).collect();
+    let repair = || found.iter().find_map(|one| forced_back(world, &places, one)).or_else(|| recreated(world));
     let repair = if is_retried(world) { None } else { repair() };
-    let write = repair.or_else(|| placed.iter().find_map(|one| follow(world, one)))?;
+    let write = repair.or_else(|| found.iter().find_map(|one| follow(world, one)))?;
     Some(Verdict::Do(write, Why::Upkeep))
 }
 
@@ -39,24 +39,24 @@ fn is_retried(world: &World) -> bool {
     world.newest().and_then(outcome).is_some_and(|outcome| outcome != Outcome::Succeeded) && world.new_token().is_some()
 }
 
-fn forced_back(world: &World, places: &Places<'_>, placed: &Placed<'_>) -> Option<Write> {
-    let application = placed.application;
+fn forced_back(world: &World, places: &Places<'_>, found: &Placed<'_>) -> Option<Write> {
+    let application = found.application;
     let refused = world.facts.refusals.automation.contains_key(application.name());
-    if refused || !is_edited(world, places, placed) {
+    if refused || !is_edited(world, places, found) {
         return None;
     }
     Some(Write::Repair {
         on: ObjectRef::of(application),
         managers: application.managers.clone(),
-        desired: Box::new(placed.desired(world)?),
+        desired: Box::new(found.desired(world)?),
     })
 }
 
 /// Spec or ownership annotations are not as written; a `plan-digest` that has yet to follow is no edit, nor is the name of
 /// a rollout that is gone: retention takes those that wrote what has not changed since.
-fn is_edited(world: &World, places: &Places<'_>, placed: &Placed<'_>) -> bool {
-    let application = placed.application;
-    let spec = application.fingerprint != placed.print
+fn is_edited(world: &World, places: &Places<'_>, found: &Placed<'_>) -> bool {
+    let application = found.application;
+    let spec = application.fingerprint != found.print
         || application.foreign_source
         || application.project != world.settings.engine.project
         || application.policy != Desired::policy()
@@ -66,16 +66,16 @@ fn is_edited(world: &World, places: &Places<'_>, placed: &Placed<'_>) -> bool {
     let following = [annotation::PLAN_DIGEST, annotation::ORDER, annotation::CHART_VERSION, annotation::DEPENDS_ON];
     let gone = || application.annotations.rollout.as_deref().is_some_and(|named| !places.knows(named));
     let follows = |key: &str| following.contains(&key) || (key == annotation::ROLLOUT && gone());
-    spec || unlabelled || placed.differing.iter().any(|key| !follows(key))
+    spec || unlabelled || found.differing.iter().any(|key| !follows(key))
 }
 
 /// Unchanged releases' ownership annotations follow the plan that they are at, before the next inventory is taken.
-fn follow(world: &World, placed: &Placed<'_>) -> Option<Write> {
-    if placed.differing.is_empty() || placed.print != placed.application.fingerprint {
+fn follow(world: &World, found: &Placed<'_>) -> Option<Write> {
+    if found.differing.is_empty() || found.print != found.application.fingerprint {
         return None;
     }
-    let on = ObjectRef::of(placed.application);
-    Some(Write::Follow { on, ownership: Box::new(placed.desired(world)?.ownership) })
+    let on = ObjectRef::of(found.application);
+    Some(Write::Follow { on, ownership: Box::new(found.desired(world)?.ownership) })
 }
 
 /// Releases of the active plan without an Application, those aside that an unsuccessful rollout moved or removed.
