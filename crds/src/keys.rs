@@ -77,6 +77,8 @@ pub mod annotation {
     pub const TOKEN_EXPIRES_AT: &str = "operator.aicr.run/token-expires-at";
     /// Argo CD's request for a comparison: `normal` or `hard`; Argo CD takes it off.
     pub const ARGO_REFRESH: &str = "argocd.argoproj.io/refresh";
+    /// With `true` Argo CD leaves an Application alone.
+    pub const ARGO_SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 }
 
 /// Finalizers.

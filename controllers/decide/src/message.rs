@@ -1,5 +1,7 @@
 //! Messages within bounds: cut at a character boundary, with a mark.
 
+use std::borrow::Cow;
+
 /// Bytes that a condition's message may take (`metav1.Condition`).
 pub const CONDITION_LIMIT: usize = 32_768;
 /// Bytes that an Event's note may take.
@@ -8,9 +10,10 @@ pub const EVENT_LIMIT: usize = 1024;
 const MARK: &str = " …";
 
 /// The text, cut at a character boundary so that it takes at most `limit` bytes, mark included.
-pub fn bounded(text: &str, limit: usize) -> String {
+pub fn bounded<'a>(text: impl Into<Cow<'a, str>>, limit: usize) -> String {
+    let text = text.into();
     if text.len() <= limit {
-        return text.to_owned();
+        return text.into_owned();
     }
     let mut end = limit.saturating_sub(MARK.len());
     while !text.is_char_boundary(end) {

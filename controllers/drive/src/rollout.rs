@@ -5,7 +5,6 @@ mod end;
 use aicr_crds::{
     RuntimeRollout,
     application::Application,
-    keys::annotation,
     reason::StepReason,
     rollout::{Phase, WrittenEntry},
 };
@@ -34,7 +33,7 @@ pub(crate) fn is_open(rollout: &RuntimeRollout) -> bool {
 
 /// Whether this Application is marked for a Remove of the rollout that did not delete it.
 pub(crate) fn is_marked(application: &Application, rollout: &RuntimeRollout) -> bool {
-    application.annotation(annotation::DELETE_ROLLOUT) == rollout.metadata.name.as_deref() && !application.is_deleting()
+    application.annotations.delete_rollout.as_deref() == rollout.metadata.name.as_deref() && !application.is_deleting()
 }
 
 /// One reconcile.
@@ -139,7 +138,7 @@ async fn say(
         Carried::Recorded(recorded) => seen_ref(&recorded),
         Carried::Later(look) => return Ok(look),
     };
-    if let Some(status) = report::rollout_status(rollout, seen, verdict, now) {
+    if let Some(status) = report::rollout_status(&Position::find(rollout, &seen.applications), seen, verdict, now) {
         match hands.write.rollout_status(rollout, &on, &status).await? {
             Written::Done(after) => hands.overtaken.note(&on, &after),
             Written::Stale => return Ok(hands.after(&Written::<()>::Stale)),
@@ -281,7 +280,7 @@ pub(crate) fn measure(rollout: Option<&RuntimeRollout>, seen: &RolloutSeen) {
 
 #[cfg(test)]
 mod tests {
-    use aicr_crds::reason::Outcome;
+    use aicr_crds::{keys::annotation, reason::Outcome};
     use serde_json::json;
 
     use super::*;

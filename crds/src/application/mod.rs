@@ -1,11 +1,13 @@
 //! The slice of Argo CD's Application that the operator reads and writes.
 
+mod annotations;
 mod desired;
 mod fingerprint;
 mod ownership;
 mod seen;
 mod wire;
 
+pub use annotations::Annotations;
 pub use desired::{Desired, Engine};
 pub use fingerprint::fingerprint;
 pub use ownership::{Ownership, OwnershipError};

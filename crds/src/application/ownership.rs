@@ -66,24 +66,25 @@ impl Ownership {
 
     /// Reads them; names the first that is absent or damaged.
     pub fn read(application: &Application) -> Result<Self, OwnershipError> {
+        let said = &application.annotations;
         let missing = |key| OwnershipError { application: application.name().to_owned(), key };
-        let text = |key| application.annotation(key).map(str::to_owned).ok_or_else(|| missing(key));
-        let digest = |key| text(key)?.parse::<Digest>().map_err(|_| missing(key));
-        let depends_on = text(annotation::DEPENDS_ON)?;
+        let text = |value: &Option<String>, key| value.clone().ok_or_else(|| missing(key));
+        let digest = |value: Option<Digest>, key| value.ok_or_else(|| missing(key));
+        let depends_on = text(&said.depends_on, annotation::DEPENDS_ON)?;
+        let order = text(&said.order, annotation::ORDER)?;
+        let readiness_gate = text(&said.readiness_gate, annotation::READINESS_GATE)?;
         Ok(Self {
-            runtime_uid: text(annotation::RUNTIME_UID)?,
-            plan_digest: digest(annotation::PLAN_DIGEST)?,
-            rollout: text(annotation::ROLLOUT)?,
-            release: text(annotation::RELEASE)?,
-            component: text(annotation::COMPONENT)?,
+            runtime_uid: text(&said.runtime_uid, annotation::RUNTIME_UID)?,
+            plan_digest: digest(said.plan_digest, annotation::PLAN_DIGEST)?,
+            rollout: text(&said.rollout, annotation::ROLLOUT)?,
+            release: text(&said.release, annotation::RELEASE)?,
+            component: text(&said.component, annotation::COMPONENT)?,
             depends_on: depends_on.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            order: text(annotation::ORDER)?.parse().map_err(|_| missing(annotation::ORDER))?,
-            chart_version: text(annotation::CHART_VERSION)?,
-            chart_content: digest(annotation::CHART_CONTENT)?,
-            readiness_gate: text(annotation::READINESS_GATE)?
-                .parse()
-                .map_err(|_| missing(annotation::READINESS_GATE))?,
-            fingerprint: digest(annotation::FINGERPRINT)?,
+            order: order.parse().map_err(|_| missing(annotation::ORDER))?,
+            chart_version: text(&said.chart_version, annotation::CHART_VERSION)?,
+            chart_content: digest(said.chart_content, annotation::CHART_CONTENT)?,
+            readiness_gate: readiness_gate.parse().map_err(|_| missing(annotation::READINESS_GATE))?,
+            fingerprint: digest(said.fingerprint, annotation::FINGERPRINT)?,
         })
     }
 
@@ -115,29 +116,20 @@ impl Ownership {
         (runtime_uid, rollout): (&str, &str),
         fingerprint: Digest,
     ) -> Vec<&'static str> {
-        let content = release.content;
-        let says = |key, wanted: &str| application.annotation(key) == Some(wanted);
-        let names =
-            |key, wanted: Digest| application.annotation(key).and_then(|text| text.parse().ok()) == Some(wanted);
-        let depends = application.annotation(annotation::DEPENDS_ON).is_some_and(|text| {
-            let all = content.depends_on.iter().map(String::as_str);
-            if content.depends_on.is_empty() { text.is_empty() } else { text.split(',').eq(all) }
-        });
+        let (said, content) = (&application.annotations, release.content);
+        let gate = if content.readiness_gate { "true" } else { "false" };
         [
-            (annotation::RUNTIME_UID, says(annotation::RUNTIME_UID, runtime_uid)),
-            (annotation::PLAN_DIGEST, names(annotation::PLAN_DIGEST, plan)),
-            (annotation::ROLLOUT, says(annotation::ROLLOUT, rollout)),
-            (annotation::RELEASE, says(annotation::RELEASE, &content.id)),
-            (annotation::COMPONENT, says(annotation::COMPONENT, &content.component)),
-            (annotation::DEPENDS_ON, depends),
-            (annotation::ORDER, says(annotation::ORDER, &release.order.to_string())),
-            (annotation::CHART_VERSION, says(annotation::CHART_VERSION, &release.archive.version)),
-            (annotation::CHART_CONTENT, names(annotation::CHART_CONTENT, content.chart.content)),
-            (
-                annotation::READINESS_GATE,
-                says(annotation::READINESS_GATE, if content.readiness_gate { "true" } else { "false" }),
-            ),
-            (annotation::FINGERPRINT, names(annotation::FINGERPRINT, fingerprint)),
+            (annotation::RUNTIME_UID, says(said.runtime_uid.as_ref(), runtime_uid)),
+            (annotation::PLAN_DIGEST, said.plan_digest == Some(plan)),
+            (annotation::ROLLOUT, says(said.rollout.as_ref(), rollout)),
+            (annotation::RELEASE, says(said.release.as_ref(), &content.id)),
+            (annotation::COMPONENT, says(said.component.as_ref(), &content.component)),
+            (annotation::DEPENDS_ON, said.depends_on.as_ref().is_some_and(|text| lists(text, &content.depends_on))),
+            (annotation::ORDER, said.order.as_ref().is_some_and(|text| counts(text, release.order))),
+            (annotation::CHART_VERSION, says(said.chart_version.as_ref(), &release.archive.version)),
+            (annotation::CHART_CONTENT, said.chart_content == Some(content.chart.content)),
+            (annotation::READINESS_GATE, says(said.readiness_gate.as_ref(), gate)),
+            (annotation::FINGERPRINT, said.fingerprint == Some(fingerprint)),
         ]
         .into_iter()
         .filter(|(_, same)| !same)
@@ -164,5 +156,36 @@ impl Ownership {
             content,
             Archive { id: self.release.clone(), version: self.chart_version.clone(), digest, crds: Vec::new() },
         ))
+    }
+}
+
+fn says(said: Option<&String>, wanted: &str) -> bool {
+    said.is_some_and(|said| said == wanted)
+}
+
+/// Whether a text is this list as it is written.
+fn lists(text: &str, wanted: &[String]) -> bool {
+    if wanted.is_empty() { text.is_empty() } else { text.split(',').eq(wanted.iter().map(String::as_str)) }
+}
+
+/// Whether a text is this number as it is written: without a sign, and without zeros before it.
+fn counts(text: &str, wanted: usize) -> bool {
+    let plain = text == "0" || !text.starts_with(['+', '0']);
+    plain && text.parse() == Ok(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_or_a_list_that_is_written_otherwise_is_another() {
+        assert!(counts("0", 0) && counts("10", 10));
+        for other in ["", "01", "+1", "00", "x"] {
+            assert!(!counts(other, 1) && !counts(other, 0), "{other:?}");
+        }
+        let both = ["a".to_owned(), "b".to_owned()];
+        assert!(lists("a,b", &both) && lists("", &[]));
+        assert!(!lists("a,b,", &both) && !lists("b,a", &both) && !lists(",", &[]));
     }
 }

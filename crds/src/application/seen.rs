@@ -7,15 +7,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{NamespaceResourceScope, Resource};
 use serde::Deserialize;
 
-use super::wire;
+use super::{annotations::Annotations, wire};
 use crate::digest::Digest;
 
 /// An Application, reduced to what decisions rest on.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "wire::Application")]
 pub struct Application {
-    /// Metadata as stored.
+    /// Metadata as stored, but for the annotations.
     pub metadata: ObjectMeta,
+    /// The annotations that mean something.
+    pub annotations: Annotations,
     /// `spec.project`.
     pub project: String,
     /// `spec.destination`.
@@ -201,13 +203,6 @@ impl Application {
     /// UID, empty only where the API server gave none.
     pub fn uid(&self) -> &str {
         self.metadata.uid.as_deref().unwrap_or_default()
-    }
-
-    /// One annotation.
-    pub fn annotation(&self, key: &str) -> Option<&str> {
-        // Keys begin alike and few are of one length: that tells them apart sooner than an ordered search does.
-        let all = self.metadata.annotations.as_ref()?;
-        all.iter().find(|(one, _)| *one == key).map(|(_, value)| value.as_str())
     }
 
     /// One label.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
+    annotations::Annotations,
     fingerprint::{fingerprint, policy, pruned},
     seen,
 };
@@ -146,7 +147,7 @@ struct ResourceStatus {
 }
 
 impl From<Application> for seen::Application {
-    fn from(wire: Application) -> Self {
+    fn from(mut wire: Application) -> Self {
         let spec = wire.spec;
         let fingerprint = fingerprint(
             spec.source.as_ref(),
@@ -156,6 +157,7 @@ impl From<Application> for seen::Application {
         );
         let managers = managers(&wire.metadata);
         Self {
+            annotations: Annotations::read(wire.metadata.annotations.take().unwrap_or_default()),
             metadata: wire.metadata,
             project: spec.project,
             destination: destination(spec.destination.as_ref()),

@@ -176,7 +176,7 @@ fn chart_of(from: From<'_>, transition: &Transition<'_>) -> Option<ChartRef> {
 pub(crate) fn application_chart(application: &Application, repository: &str) -> Option<ChartRef> {
     let url = &application.source.repo_url;
     let below = url.strip_prefix(&format!("oci://{repository}/")).unwrap_or(url);
-    let version = application.annotation(aicr_crds::keys::annotation::CHART_VERSION).unwrap_or_default();
+    let version = application.annotations.chart_version.as_deref().unwrap_or_default();
     Some(ChartRef {
         chart: below.to_owned(),
         version: version.to_owned(),

@@ -6,9 +6,8 @@ use std::{
 };
 
 use aicr_crds::{
-    Digest, RuntimeRollout,
+    RuntimeRollout,
     application::{Application, Ownership},
-    keys::annotation,
     plan::{Plan, PlanRelease},
     rollout::Operation,
 };
@@ -132,7 +131,7 @@ impl<'a> Transition<'a> {
             .applications
             .iter()
             .map(AsRef::as_ref)
-            .filter(|application| application.annotation(annotation::RUNTIME_UID) == Some(uid));
+            .filter(|application| application.annotations.runtime_uid.as_deref() == Some(uid));
         let mut gone: Vec<&Application> =
             owned.filter(|application| self.target.release(application.name()).is_none()).collect();
         let place = |application: &Application| {
@@ -179,7 +178,7 @@ pub(crate) fn touched_by(rollout: &RuntimeRollout, applications: &[Arc<Applicati
     let name = rollout.metadata.name.as_deref();
     let named = applications
         .iter()
-        .filter(|application| application.annotation(annotation::ROLLOUT) == name)
+        .filter(|application| application.annotations.rollout.as_deref() == name)
         .map(|application| application.name().to_owned());
     let there: BTreeSet<&str> = applications.iter().map(|application| application.name()).collect();
     let gone = rollout.spec.steps.iter().filter(|step| match step.operation {
@@ -189,9 +188,4 @@ pub(crate) fn touched_by(rollout: &RuntimeRollout, applications: &[Arc<Applicati
     });
     let gone = gone.filter(|_| was_free(rollout)).map(|step| step.release.clone());
     written(rollout).into_keys().chain(named).chain(gone).collect()
-}
-
-/// The plan that an Application's annotation names.
-pub(crate) fn plan_of(application: &Application) -> Option<Digest> {
-    application.annotation(annotation::PLAN_DIGEST).and_then(|digest| digest.parse().ok())
 }

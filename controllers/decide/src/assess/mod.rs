@@ -9,4 +9,4 @@ mod diff;
 pub use blocked::blocked;
 pub(crate) use build::{REMOVES, application_chart, chart_ref};
 pub use build::{Transition, rollout_name, steps};
-pub(crate) use diff::{plan_of, touched_by, unsuccessful};
+pub(crate) use diff::{touched_by, unsuccessful};

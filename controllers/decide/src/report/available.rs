@@ -74,7 +74,7 @@ fn owned(world: &World) -> Vec<String> {
     owned.map(|application| application.name().to_owned()).collect()
 }
 
-fn unready(world: &World, places: &Places, position: Option<&Position<'_>>, release: &str) -> Option<String> {
+fn unready(world: &World, places: &Places<'_>, position: Option<&Position<'_>>, release: &str) -> Option<String> {
     let Some(application) = world
         .applications
         .iter()
@@ -89,7 +89,7 @@ fn unready(world: &World, places: &Places, position: Option<&Position<'_>>, rele
 }
 
 /// The plan that a release is judged at: moved by the unfinished rollout, at that one's target.
-fn plan_at(places: &Places, position: Option<&Position<'_>>, application: &Application) -> Option<Digest> {
+fn plan_at(places: &Places<'_>, position: Option<&Position<'_>>, application: &Application) -> Option<Digest> {
     if let Some(position) = position {
         let moved = position.entry(application.name()).is_some_and(|entry| entry.ready);
         if moved {
@@ -112,7 +112,7 @@ fn state(world: &World, application: &Application, plan: Option<Digest>) -> Opti
         return Some((StepReason::SpecDrifted, named.unwrap_or_default()));
     };
     // Where the plan cannot be read, what was written last is what counts.
-    let noted = application.annotation(aicr_crds::keys::annotation::FINGERPRINT).and_then(|digest| digest.parse().ok());
+    let noted = application.annotations.fingerprint;
     let wanted = desired(world, plan, application.name(), "").map(|desired| desired.fingerprint()).or(noted);
     if wanted.is_some_and(|wanted: Digest| wanted != application.fingerprint) {
         return Some((StepReason::SpecDrifted, String::new()));

@@ -19,35 +19,35 @@ use crate::{
 /// Bytes of a release's message.
 const RELEASE_LIMIT: usize = 4096;
 
-/// The status that this verdict is, given what is stored.
+/// The status that this verdict is, given how far the rollout has come and what is stored.
 ///
 /// `None` where nothing may be written: the rollout is a newer operator's, or the verdict says nothing new.
 pub fn status(
-    rollout: &RuntimeRollout,
+    position: &Position<'_>,
     seen: &RolloutSeen,
     verdict: &Verdict,
     now: Timestamp,
 ) -> Option<RuntimeRolloutStatus> {
-    let position = Position::find(rollout, &seen.applications);
-    let phase = match phase(verdict, &position, seen) {
+    let rollout = position.rollout;
+    let phase = match phase(verdict, position, seen) {
         Shown::Nothing => return None,
         Shown::Phase(phase) => phase,
     };
     let none = RuntimeRolloutStatus::default();
     let stored = rollout.status.as_ref().unwrap_or(&none);
-    let step = in_question(&position, verdict);
-    let current = step.map(|index| observed(&position, seen, index, verdict, now));
+    let step = in_question(position, verdict);
+    let current = step.map(|index| observed(position, seen, index, verdict, now));
     let ended = ended_at(rollout, verdict, now);
     Some(RuntimeRolloutStatus {
         phase,
         approval: Some(approval_state(rollout, now)),
-        step: Some(progress(&position)),
+        step: Some(progress(position)),
         message: message(verdict, stored),
         started_at: stored.started_at.clone().or_else(|| current.as_ref().map(|current| current.started_at.clone())),
-        releases: releases(&position, stored, verdict, current.as_ref(), now),
+        releases: releases(position, stored, verdict, current.as_ref(), now),
         current: current.filter(|_| ended.is_none()),
         finished_at: ended,
-        validation: validated(&position, seen, verdict).or_else(|| stored.validation.clone()),
+        validation: validated(position, seen, verdict).or_else(|| stored.validation.clone()),
     })
 }
 
@@ -115,7 +115,7 @@ fn message(verdict: &Verdict, stored: &RuntimeRolloutStatus) -> Option<String> {
     if let Why::Ended(outcome) = verdict.why() {
         return stored.message.clone().or_else(|| Some(outcome.to_string()));
     }
-    Some(bounded(&verdict.why().to_string(), CONDITION_LIMIT))
+    Some(bounded(verdict.why().to_string(), CONDITION_LIMIT))
 }
 
 /// The step that is in flight, that this verdict begins, or that has begun and waits to be written.
@@ -161,7 +161,7 @@ fn observed(
 ) -> CurrentStep {
     let mut step = current(position.rollout, index, &position.steps()[index], halt(seen), now);
     if let Why::Step { reason, detail, .. } | Why::StepFailed { reason, detail, .. } = verdict.why() {
-        step.observed = Some(bounded(&worded(*reason, detail), RELEASE_LIMIT));
+        step.observed = Some(bounded(worded(*reason, detail), RELEASE_LIMIT));
     }
     if let Why::Step { outlook, halt, .. } = verdict.why() {
         let hopeless = *outlook == Outlook::Hopeless && halt.is_none();

@@ -78,7 +78,7 @@ impl RunRecord {
             bounded: before.map_or(0, |before| before.bounded) + counts,
             class: failure.class,
             reason: failure.reason,
-            message: bounded(&said(job.stage, &failure), TEXT_LIMIT),
+            message: bounded(said(job.stage, &failure), TEXT_LIMIT),
             at,
         })
     }

@@ -1,14 +1,11 @@
 //! The inventory: what differs between the Applications as approved, plus what the rollout itself did, and as they are.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::fmt;
 
 use aicr_crds::{
     Digest,
     application::{Application, Desired},
-    keys::{annotation, label},
+    keys::label,
     rollout::{InventoryItem, Operation, Step},
 };
 
@@ -76,28 +73,41 @@ struct Expectation<'a> {
 pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen) -> Vec<Difference> {
     let spec = &position.rollout.spec;
     let in_flight = position.in_flight.map(|index| spec.steps[index].release.as_str());
-    let expected: BTreeSet<&str> = spec
-        .inventory
-        .iter()
-        .map(|item| item.application.as_str())
-        .chain(position.written.keys().map(String::as_str))
-        .collect();
-    let owned =
-        position.applications().filter(|application| is_owned(application, &spec.runtime.uid)).map(Application::name);
-    let names: BTreeSet<&str> = expected.iter().copied().chain(owned).filter(|name| Some(*name) != in_flight).collect();
-    let mut planned: BTreeMap<&str, Planned<'_>> = BTreeMap::new();
-    for item in spec.inventory.iter().rev() {
-        planned.entry(&item.application).or_default().item = Some(item);
+    let items = ByName::of(&spec.inventory, |item| &item.application);
+    let steps = ByName::of(&spec.steps, |step| &step.release);
+    let owned = position.applications().filter(|application| is_owned(application, &spec.runtime.uid));
+    let beside = position.written.keys().map(String::as_str).chain(owned.map(Application::name));
+    let mut names: Vec<&str> = items.sorted.iter().map(|item| item.application.as_str()).collect();
+    names.extend(beside.filter(|name| items.first(name).is_none()));
+    names.sort_unstable();
+    names.dedup();
+    let planned = |name: &str| Planned { item: items.first(name), step: steps.first(name) };
+    let judged = names.into_iter().filter(|name| Some(*name) != in_flight);
+    judged.filter_map(|name| difference(name, planned(name), position, seen)).collect()
+}
+
+/// A list by the names of what is in it.
+struct ByName<'a, T> {
+    sorted: Vec<&'a T>,
+    name: fn(&T) -> &str,
+}
+
+impl<'a, T> ByName<'a, T> {
+    fn of(all: &'a [T], name: fn(&T) -> &str) -> Self {
+        let mut sorted: Vec<&T> = all.iter().collect();
+        sorted.sort_by(|one, other| name(one).cmp(name(other)));
+        Self { sorted, name }
     }
-    for step in spec.steps.iter().rev() {
-        planned.entry(&step.release).or_default().step = Some(step);
+
+    /// The first of this name, in the order of the list.
+    fn first(&self, name: &str) -> Option<&'a T> {
+        let place = self.sorted.partition_point(|one| (self.name)(one) < name);
+        self.sorted.get(place).copied().filter(|one| (self.name)(one) == name)
     }
-    let planned = |name: &str| planned.get(name).copied().unwrap_or_default();
-    names.into_iter().filter_map(|name| difference(name, planned(name), position, seen)).collect()
 }
 
 /// What the rollout says of one Application: as approved, and to be done.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Planned<'a> {
     item: Option<&'a InventoryItem>,
     step: Option<&'a Step>,
@@ -105,7 +115,7 @@ struct Planned<'a> {
 
 /// Ours by owner, or by label where no owner is named; one that lost only its label is an edit, not a disappearance.
 pub fn is_owned(application: &Application, runtime_uid: &str) -> bool {
-    match application.annotation(annotation::RUNTIME_UID) {
+    match application.annotations.runtime_uid.as_deref() {
         Some(uid) => uid == runtime_uid,
         None => application.label(label::MANAGED_BY) == Some(label::MANAGED_BY_VALUE),
     }
@@ -171,7 +181,7 @@ fn compared(expected: &Expectation<'_>, application: &Application) -> Option<Cha
     if expected.uid.is_some_and(|uid| uid != application.uid()) {
         return Some(Change::Recreated);
     }
-    let plan = application.annotation(annotation::PLAN_DIGEST).and_then(|digest| digest.parse::<Digest>().ok());
+    let plan = application.annotations.plan_digest;
     if plan != expected.plan {
         return Some(Change::AtPlan(plan.map_or_else(|| "none".to_owned(), |plan| plan.short())));
     }

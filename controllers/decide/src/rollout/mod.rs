@@ -14,7 +14,7 @@ mod why;
 
 pub use current::current;
 pub use drift::{Change, Difference, is_owned};
-pub use gate::{GATES, Gate, is_stalled, is_unapproved, next};
+pub use gate::{GATES, Gate, is_stalled, is_unapproved, next, next_at};
 pub use position::{Position, written};
 pub use readiness::{Action, Expected, GATE_STABLE, Observation, Proof, Readiness, readiness};
 pub(crate) use remove::STAYS;

@@ -103,7 +103,7 @@ impl<'a> Position<'a> {
             // The patch only prepares, and `written` precedes the delete.
             Operation::Remove => false,
             Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => {
-                self.application(&step.release).and_then(|application| application.annotation(annotation::ROLLOUT))
+                self.application(&step.release).and_then(|application| application.annotations.rollout.as_deref())
                     == Some(self.name())
             }
         }

@@ -33,7 +33,6 @@ const DETAIL_LIMIT: usize = 2048;
 /// How many resources a detail names.
 const NAMED: usize = 5;
 /// With this annotation Argo CD leaves an Application alone (A45).
-const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 /// Conditions that stand against readiness; warnings do not.
 const ERRORS: [&str; 5] = ["ComparisonError", "InvalidSpecError", "UnknownError", "SyncError", "DeletionError"];
 
@@ -179,10 +178,10 @@ fn identity(application: &Application, expected: &Expected, _: Timestamp) -> Opt
 
 /// An Application that Argo CD is told to leave alone keeps its last status for ever.
 fn ignored(application: &Application, _: &Expected, _: Timestamp) -> Option<Observation> {
-    (application.annotation(SKIP_RECONCILE) == Some("true")).then(|| {
+    (application.annotations.skip_reconcile.as_deref() == Some("true")).then(|| {
         Observation::of(
             StepReason::EngineWedged,
-            format!("annotation {SKIP_RECONCILE} makes Argo CD ignore it; remove it"),
+            format!("annotation {} makes Argo CD ignore it; remove it", annotation::ARGO_SKIP_RECONCILE),
         )
     })
 }
@@ -270,7 +269,7 @@ fn fresh(application: &Application, expected: &Expected, now: Timestamp) -> Opti
     let after = |at: Timestamp| {
         application.status.reconciled_at.is_some_and(|reconciled| reconciled.as_second() >= at.as_second())
     };
-    let barrier = expected.refreshed_at.is_some() && application.annotation(annotation::ARGO_REFRESH).is_none();
+    let barrier = expected.refreshed_at.is_some() && application.annotations.refresh.is_none();
     let newer = match expected.proof {
         Proof::NewContent => after(expected.since),
         Proof::Asked => false,
@@ -284,7 +283,7 @@ fn fresh(application: &Application, expected: &Expected, now: Timestamp) -> Opti
 
 /// Once per observation: only when none is asked for, and none was since the evidence grew old.
 fn refresh(application: &Application, expected: &Expected, now: Timestamp) -> Option<Action> {
-    let asked = application.annotation(annotation::ARGO_REFRESH).is_some();
+    let asked = application.annotations.refresh.is_some();
     let finished = application.status.operation.as_ref().and_then(|state| state.finished_at);
     let stale_since = finished.map_or(expected.since, |finished| finished.max(expected.since));
     let asked_since = expected.refreshed_at.is_some_and(|at| at >= stale_since);
@@ -333,7 +332,7 @@ fn look_again(application: &Application, expected: &Expected, looks: &Looks, now
             made.then(|| asked + looks.again)
         }
     };
-    let is_open = application.annotation(annotation::ARGO_REFRESH).is_some();
+    let is_open = application.annotations.refresh.is_some();
     due.filter(|due| now >= *due && !is_open).map(|_| Action::Refresh)
 }
 

@@ -2,7 +2,6 @@
 
 use aicr_crds::{
     application::{Application, AutomatedSync},
-    keys::annotation,
     reason::StepReason,
     rollout::{Operation, Step, WrittenEntry},
 };
@@ -38,7 +37,7 @@ pub(super) fn remove(
         let entry = WrittenEntry { uid: String::new(), ready: true };
         return Verdict::Do(Write::Record { release: step.release.clone(), entry }, why);
     };
-    let marked = application.annotation(annotation::DELETE_ROLLOUT) == Some(position.name());
+    let marked = application.annotations.delete_rollout.as_deref() == Some(position.name());
     if application.is_deleting() {
         // In deletion already: nothing is deleted again, and no finalizer can be added (A141).
         return if marked { recorded(step, application, why) } else { claimed(application, why) };

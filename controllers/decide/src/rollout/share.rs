@@ -6,7 +6,6 @@
 
 use aicr_crds::{
     application::Application,
-    keys::annotation,
     reason::StepReason,
     rollout::{Operation, Step},
 };
@@ -105,7 +104,7 @@ fn is_fresh(application: &Application, since: Timestamp) -> bool {
 }
 
 fn is_asked(application: &Application) -> bool {
-    application.annotation(annotation::ARGO_REFRESH).is_some()
+    application.annotations.refresh.is_some()
 }
 
 /// Whether it has applied everything since: a second time would change nothing.

@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aicr_crds::{
-    application::Application,
-    keys::{annotation, label},
-    reason::Outcome,
-    rollout::RolloutKind,
-};
+use aicr_crds::{application::Application, keys::label, reason::Outcome, rollout::RolloutKind};
 use jiff::Timestamp;
 
 use super::{
@@ -40,7 +35,7 @@ pub(super) fn next(world: &World, now: Timestamp) -> Option<Verdict> {
 fn orphaned(world: &World, named: Option<&str>) -> Option<String> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for application in world.applications.iter().filter(|application| is_ours_by_label(application)) {
-        let uid = application.annotation(annotation::RUNTIME_UID).unwrap_or_default();
+        let uid = application.annotations.runtime_uid.as_deref().unwrap_or_default();
         if !uid.is_empty() && uid != world.uid() && Some(uid) != named {
             found.entry(uid).or_default().push(application.name());
         }
@@ -63,7 +58,7 @@ fn is_ours_by_label(application: &Application) -> bool {
 /// The named runtime's Applications; with them those that an adoption which did not succeed has taken over already.
 fn adoptable<'a>(world: &'a World, named: &str) -> Vec<&'a Application> {
     let uid =
-        |application: &&Application| application.annotation(annotation::RUNTIME_UID).unwrap_or_default().to_owned();
+        |application: &&Application| application.annotations.runtime_uid.as_deref().unwrap_or_default().to_owned();
     let half_way = is_half_way(world);
     let wanted = |application: &&Application| {
         let owner = uid(application);

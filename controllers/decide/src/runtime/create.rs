@@ -152,9 +152,9 @@ fn new(world: &World, made: Made, applications: &[&Application], now: Timestamp)
 /// Names that no rollout may have again: of those that are there, and of those that Applications still name, since an
 /// Application that names a rollout counts as begun by it.
 fn names(world: &World) -> BTreeSet<String> {
-    let marks = [annotation::ROLLOUT, annotation::DELETE_ROLLOUT];
-    let named = world.applications.iter().flat_map(|application| marks.map(|mark| application.annotation(mark)));
-    world.rollout_names.iter().cloned().chain(named.flatten().map(str::to_owned)).collect()
+    let said = world.applications.iter().map(|application| &application.annotations);
+    let named = said.flat_map(|said| [&said.rollout, &said.delete_rollout]);
+    world.rollout_names.iter().cloned().chain(named.flatten().cloned()).collect()
 }
 
 /// Kubernetes times have whole seconds; what is bound by a digest must not change on the way.
@@ -168,7 +168,7 @@ fn inventory(world: &World, applications: &[&Application]) -> Vec<InventoryItem>
         .map(|application| InventoryItem {
             application: application.name().to_owned(),
             uid: application.uid().to_owned(),
-            plan_digest: application.annotation(annotation::PLAN_DIGEST).and_then(|digest| digest.parse().ok()),
+            plan_digest: application.annotations.plan_digest,
             fingerprint: application.fingerprint,
             removed_by: remover(world, application),
         })

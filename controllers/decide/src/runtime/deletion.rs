@@ -1,11 +1,7 @@
 //! The runtime in deletion: its Applications orphaned, or removed by an approved rollout, then the finalizer off.
 
 use aicr_crds::{
-    RuntimeRollout,
-    application::AutomatedSync,
-    keys::{annotation, finalizer},
-    reason::Outcome,
-    rollout::RolloutKind,
+    RuntimeRollout, application::AutomatedSync, keys::finalizer, reason::Outcome, rollout::RolloutKind,
     runtime::DeletionPolicy,
 };
 use jiff::Timestamp;
@@ -57,7 +53,7 @@ pub(super) fn orphan(world: &World) -> Verdict {
     let uid = world.uid();
     let refused = &world.facts.refusals.orphaning;
     let next = owned(world).find(|application| {
-        application.annotation(annotation::ORPHANED_FROM) != Some(uid) && !refused.contains_key(application.name())
+        application.annotations.orphaned_from.as_deref() != Some(uid) && !refused.contains_key(application.name())
     });
     if let Some(application) = next {
         return Verdict::Do(Write::Orphan { on: ObjectRef::of(application) }, Why::Deleting(orphaning(world)));

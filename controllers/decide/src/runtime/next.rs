@@ -11,7 +11,6 @@ use jiff::Timestamp;
 
 use super::{
     adoption, create, deletion,
-    place::{Place, Places, desired, differing, owned},
     prepare::prepare,
     rebuild, repair, retention, suspension,
     verdict::{Verdict, Why, Write},
@@ -79,10 +78,7 @@ pub fn standing(world: &World, now: Timestamp) -> Verdict {
 
 /// What is done while no rollout is unfinished, whatever else waits: the lost plan, repairs, annotations.
 fn between(world: &World, now: Timestamp) -> Option<Verdict> {
-    // A retry is made from the live state: nothing is forced back between the rollout that it ends and the one that it makes.
-    let retries = world.new_token().is_some()
-        && world.newest().and_then(outcome).is_some_and(|outcome| outcome != Outcome::Succeeded);
-    rebuild::next(world, now).or_else(|| repair::next(world).filter(|_| !retries)).or_else(|| follow(world))
+    rebuild::next(world, now).or_else(|| repair::next(world))
 }
 
 /// Towards the target.
@@ -100,8 +96,9 @@ fn towards(world: &World, now: Timestamp) -> Verdict {
 fn in_progress(world: &World, now: Timestamp) -> Option<Verdict> {
     let unfinished = world.unfinished().filter(|_| !seam::is_broken("runtime: unfinished"))?;
     let seen = world.around(unfinished);
-    let verdict = rollout::next(unfinished, &seen, now);
-    let step = step_words(&Position::find(unfinished, &seen.applications));
+    let position = Position::find(unfinished, &seen.applications);
+    let verdict = rollout::next_at(&position, &seen, now);
+    let step = step_words(&position);
     let name = unfinished.metadata.name.clone().unwrap_or_default();
     Some(Verdict::Wait(Why::InProgress { name, verdict: Box::new(verdict), step }, None))
 }
@@ -113,7 +110,7 @@ fn left_marked(world: &World) -> Option<ObjectRef> {
         named.is_some_and(|rollout| outcome(rollout).is_some())
     };
     let marked = world.applications.iter().find(|application| {
-        !application.is_deleting() && application.annotation(annotation::DELETE_ROLLOUT).is_some_and(ended)
+        !application.is_deleting() && application.annotations.delete_rollout.as_deref().is_some_and(ended)
     });
     marked.map(|application| ObjectRef::of(application))
 }
@@ -178,23 +175,6 @@ pub(super) fn ended_badly(world: &World, kind: RolloutKind, target: Digest) -> O
         | Outcome::Superseded
         | Outcome::Orphaned => None,
     }
-}
-
-/// Unchanged releases' ownership annotations follow the plan that they are at, before the next inventory is taken.
-fn follow(world: &World) -> Option<Verdict> {
-    if world.runtime.spec.suspend_engine || world.engine.is_absent() {
-        return None;
-    }
-    let places = Places::of(world);
-    let mut behind = owned(world).filter(|application| !application.is_deleting());
-    behind.find_map(|application| {
-        let Place::At { plan, rollout } = places.place(application) else { return None };
-        let (print, differing) = differing(world, application, plan, &rollout)?;
-        let follows = !differing.is_empty() && print == application.fingerprint;
-        let wanted = follows.then(|| desired(world, plan, application.name(), &rollout))??;
-        let on = ObjectRef::of(application);
-        Some(Verdict::Do(Write::Follow { on, ownership: Box::new(wanted.ownership) }, Why::Upkeep))
-    })
 }
 
 /// What keeps new rollouts of every kind from starting.

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use aicr_crds::{
     Digest, RuntimeRollout,
     application::{Application, Desired, Ownership},
-    keys::annotation,
     reason::Outcome,
-    rollout::Operation,
+    rollout::{Operation, Written},
 };
 
 use crate::{
-    assess::{plan_of, unsuccessful},
+    assess::unsuccessful,
     rollout::{is_owned, written},
     seam,
     seen::{World, outcome},
@@ -19,13 +18,13 @@ use crate::{
 
 /// Where an Application is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Place<'a> {
     /// At this plan, written there by this rollout.
     At {
         /// The plan.
         plan: Digest,
         /// The rollout.
-        rollout: String,
+        rollout: &'a str,
     },
     /// Its annotations contradict the rollouts: it is left and named.
     Contradiction(String),
@@ -34,48 +33,48 @@ pub(crate) enum Place {
 }
 
 /// What says where Applications are, read once for all of them.
-pub(crate) struct Places {
-    movers: Vec<Mover>,
+pub(crate) struct Places<'w> {
+    movers: Vec<Mover<'w>>,
     active: Option<Digest>,
-    success: String,
-    known: BTreeSet<String>,
+    success: &'w str,
+    known: BTreeSet<&'w str>,
 }
 
 /// A rollout that did not succeed and is newer than the active plan's.
-struct Mover {
-    name: String,
+struct Mover<'w> {
+    name: &'w str,
     target: Option<Digest>,
     free: bool,
-    wrote: BTreeSet<String>,
-    places: BTreeSet<String>,
+    wrote: Written,
+    places: BTreeSet<&'w str>,
 }
 
-impl Mover {
-    fn of(rollout: &RuntimeRollout) -> Self {
+impl<'w> Mover<'w> {
+    fn of(rollout: &'w RuntimeRollout) -> Self {
         let places = rollout.spec.steps.iter().filter(|step| step.operation != Operation::Remove);
         Self {
-            name: name(rollout).to_owned(),
+            name: name(rollout),
             target: rollout.spec.target_plan_digest,
             free: was_free(rollout),
-            wrote: written(rollout).into_keys().collect(),
-            places: places.map(|step| step.release.clone()).collect(),
+            wrote: written(rollout),
+            places: places.map(|step| step.release.as_str()).collect(),
         }
     }
 
     /// Whether it wrote a release, by its own record, or by what the Application's annotation says of its plan.
     fn wrote(&self, release: &str, noted: Option<Digest>) -> bool {
-        self.wrote.contains(release) || (self.free && noted.is_some() && noted == self.target)
+        self.wrote.contains_key(release) || (self.free && noted.is_some() && noted == self.target)
     }
 }
 
-impl Places {
+impl<'w> Places<'w> {
     /// Of this runtime.
-    pub(crate) fn of(world: &World) -> Self {
+    pub(crate) fn of(world: &'w World) -> Self {
         Self {
             movers: unsuccessful(world).map(Mover::of).collect(),
             active: world.active(),
-            success: world.newest_success().map(|rollout| name(rollout).to_owned()).unwrap_or_default(),
-            known: world.rollouts.iter().map(|rollout| name(rollout).to_owned()).collect(),
+            success: world.newest_success().map(name).unwrap_or_default(),
+            known: world.rollouts.iter().map(|rollout| name(rollout)).collect(),
         }
     }
 
@@ -86,35 +85,35 @@ impl Places {
 
     /// The target of the rollout that its `rollout` annotation names where that one did not succeed and is newer than the
     /// active plan's, else the active plan; never backwards.
-    pub(crate) fn place(&self, application: &Application) -> Place {
-        let named = application.annotation(annotation::ROLLOUT).unwrap_or_default();
+    pub(crate) fn place<'a>(&'a self, application: &'a Application) -> Place<'a> {
+        let named = application.annotations.rollout.as_deref().unwrap_or_default();
         let release = application.name();
-        let noted = plan_of(application);
+        let noted = application.annotations.plan_digest;
         if let Some(mover) = self.movers.iter().find(|mover| mover.name == named) {
             let placed = mover.wrote(release, noted) && mover.places.contains(release);
             return match mover.target.filter(|_| placed) {
-                Some(plan) => Place::At { plan, rollout: named.to_owned() },
+                Some(plan) => Place::At { plan, rollout: named },
                 None => contradiction(application, named),
             };
         }
-        let moved = |mover: &Mover| {
+        let moved = |mover: &Mover<'_>| {
             let claimed = noted != self.active && mover.wrote(release, noted);
-            mover.places.contains(release) && (mover.wrote.contains(release) || claimed)
+            mover.places.contains(release) && (mover.wrote.contains_key(release) || claimed)
         };
         if self.movers.iter().any(moved) {
             return contradiction(application, named);
         }
         let Some(plan) = self.active else { return Place::Nowhere };
-        let rollout = if self.known.contains(named) { named } else { &self.success };
-        Place::At { plan, rollout: rollout.to_owned() }
+        let rollout = if self.known.contains(named) { named } else { self.success };
+        Place::At { plan, rollout }
     }
 }
 
-fn contradiction(application: &Application, named: &str) -> Place {
+fn contradiction<'a>(application: &Application, named: &str) -> Place<'a> {
     Place::Contradiction(format!(
         "Application {}: its annotations name rollout {named:?} and plan {}, which the rollouts contradict; restore them, or retry",
         application.name(),
-        plan_of(application).map_or_else(|| "none".to_owned(), |plan| plan.short())
+        application.annotations.plan_digest.map_or_else(|| "none".to_owned(), |plan| plan.short())
     ))
 }
 
@@ -133,18 +132,35 @@ fn is_bound(rollout: &RuntimeRollout) -> bool {
     approval.is_some_and(|approval| seam::binding(rollout) == Some(approval.binding_digest))
 }
 
-/// Fingerprint of a release in a plan, and the annotations of its Application that are not as this rollout would write them;
-/// `None` where the plan cannot be read or lacks the release.
-pub(crate) fn differing(
-    world: &World,
-    application: &Application,
-    plan: Digest,
-    rollout: &str,
-) -> Option<(Digest, Vec<&'static str>)> {
-    let (_, stored) = world.plans.get(&plan)?;
-    let release = stored.plan.release(application.name())?;
-    let print = release.fingerprint(&world.settings.engine).ok()?;
-    Some((print, Ownership::differing(application, release, plan, (world.uid(), rollout), print)))
+/// An Application at a plan that can be read and has its release.
+pub(crate) struct Placed<'a> {
+    /// The Application.
+    pub(crate) application: &'a Application,
+    /// The plan.
+    pub(crate) plan: Digest,
+    /// The rollout that wrote it there.
+    pub(crate) rollout: &'a str,
+    /// Fingerprint of the release in the plan.
+    pub(crate) print: Digest,
+    /// Its annotations that are not as this rollout would write them.
+    pub(crate) differing: Vec<&'static str>,
+}
+
+impl<'a> Placed<'a> {
+    /// Where it is, and how it differs from that.
+    pub(crate) fn find(world: &World, places: &'a Places<'_>, application: &'a Application) -> Option<Self> {
+        let Place::At { plan, rollout } = places.place(application) else { return None };
+        let (_, stored) = world.plans.get(&plan)?;
+        let release = stored.plan.release(application.name())?;
+        let print = release.fingerprint(&world.settings.engine).ok()?;
+        let differing = Ownership::differing(application, release, plan, (world.uid(), rollout), print);
+        Some(Self { application, plan, rollout, print, differing })
+    }
+
+    /// The Application as the plan wants it.
+    pub(crate) fn desired(&self, world: &World) -> Option<Desired> {
+        desired(world, self.plan, self.application.name(), self.rollout)
+    }
 }
 
 /// The Application of a release as a plan wants it; `None` where the plan cannot be read or lacks the release.
@@ -192,7 +208,7 @@ pub(crate) fn owned(world: &World) -> impl Iterator<Item = &Application> {
 
 /// The ended rollout, if any, whose approved Remove deletes this Application.
 pub(crate) fn remover(world: &World, application: &Application) -> Option<String> {
-    let marked = application.annotation(annotation::DELETE_ROLLOUT)?;
+    let marked = application.annotations.delete_rollout.as_deref()?;
     let remover = world.rollouts.iter().find(|rollout| name(rollout) == marked)?;
     let ended = outcome(remover).is_some_and(|outcome| outcome != Outcome::Succeeded);
     let wrote = written(remover).get(application.name()).is_some_and(|entry| entry.uid == application.uid());

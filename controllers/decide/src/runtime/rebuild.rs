@@ -43,7 +43,8 @@ pub(crate) fn rebuild(world: &World, applications: &[&Application]) -> Result<Re
     let (contents, archives) = parts.into_iter().map(|(_, rebuilt)| rebuilt).unzip();
     written_by.sort();
     written_by.dedup();
-    let plan = Plan::new(contents, archives).map_err(|error| error.to_string())?;
+    let known = world.plans.values().map(|(_, stored)| &stored.plan);
+    let plan = Plan::new_among(contents, archives, known).map_err(|error| error.to_string())?;
     match written_by.as_slice() {
         [one] if *one != plan.digest() => {
             Err(format!("the Applications rebuild to {} instead of plan {one}, which wrote them", plan.digest()))

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use aicr_crds::{Digest, keys::annotation, plan::Plan};
+use aicr_crds::{Digest, plan::Plan};
 use jiff::Timestamp;
 
 use super::verdict::{Verdict, Why, Write};
 use crate::{
-    assess::plan_of,
     rollout::ObjectRef,
     seam,
     seen::{ResolutionState, World, age_key, outcome},
@@ -41,9 +40,8 @@ pub(crate) fn kept_plans(world: &World) -> BTreeSet<Digest> {
     let referred = unfinished
         .chain(world.newest_success())
         .flat_map(|rollout| [rollout.spec.from_plan_digest, rollout.spec.target_plan_digest]);
-    let live =
-        world.applications.iter().filter(|application| application.annotation(annotation::PLAN_DIGEST).is_some());
-    known.into_iter().chain(referred).flatten().chain(live.filter_map(|application| plan_of(application))).collect()
+    let live = world.applications.iter().map(|application| application.annotations.plan_digest);
+    known.into_iter().chain(referred).chain(live).flatten().collect()
 }
 
 /// Plans beyond the most recent others, oldest first.

@@ -78,9 +78,7 @@ fn differs(world: &World, application: &Application) -> bool {
     match (application.automated, world.runtime.spec.suspend_engine) {
         (AutomatedSync::Enabled, true) => true,
         // What a Remove has marked stays off; what takes the marks off switches it on.
-        (AutomatedSync::Disabled, false) => {
-            application.annotation(aicr_crds::keys::annotation::DELETE_ROLLOUT).is_none() && was_suspended(world)
-        }
+        (AutomatedSync::Disabled, false) => application.annotations.delete_rollout.is_none() && was_suspended(world),
         (AutomatedSync::Enabled, false) | (AutomatedSync::Disabled, true) | (AutomatedSync::Absent, _) => false,
     }
 }

@@ -3,7 +3,7 @@
 use aicr_crds::keys::annotation;
 use aicr_decide::{
     report::{rollout_status, runtime_status},
-    rollout::{self, Verdict, Why, Write},
+    rollout::{self, Position, Verdict, Why, Write},
     runtime,
 };
 use jiff::SignedDuration;
@@ -36,7 +36,8 @@ fn an_ended_rollout_keeps_its_end_while_a_mark_of_its_is_taken_off() {
     let seen = story.world().around(&rollout);
     let verdict = rollout::next(&rollout, &seen, story.now);
     assert!(matches!(verdict, Verdict::Do(Write::WithdrawRemove { .. }, Why::Ended(_))), "{verdict:?}");
-    assert_eq!(rollout_status(&rollout, &seen, &verdict, story.now), Some(stored));
+    let position = Position::find(&rollout, &seen.applications);
+    assert_eq!(rollout_status(&position, &seen, &verdict, story.now), Some(stored));
 }
 
 fn engine(story: &Story) -> (String, String) {

@@ -13,7 +13,7 @@ use crate::{
     cluster::Cluster,
     event::{Act, Condition, Health},
     ghost::{Ghost, Judged},
-    hands::{SKIP_RECONCILE, annotate},
+    hands::annotate,
     store::Change,
 };
 
@@ -37,7 +37,7 @@ impl Cluster {
             }
             return;
         }
-        if !is_ours || application.annotation(SKIP_RECONCILE).is_some() {
+        if !is_ours || application.annotations.skip_reconcile.is_some() {
             return;
         }
         let clock = Clock { argo: self.now - SignedDuration::from_secs(self.argo_behind), truth: self.now };
@@ -55,7 +55,7 @@ impl Cluster {
 
 fn acts(application: &mut Application, ghost: &mut Ghost, act: Act, clock: Clock, starter: Option<String>) {
     let before = (application.status.clone(), ghost.judged.clone());
-    let asked = application.annotation(annotation::ARGO_REFRESH).is_some();
+    let asked = application.annotations.refresh.is_some();
     match act {
         Act::Settle => settles(application, ghost, HealthStatus::Healthy, clock, starter),
         Act::Unhealthy(health) => settles(application, ghost, bad(health), clock, starter),
@@ -79,7 +79,7 @@ fn acts(application: &mut Application, ghost: &mut Ghost, act: Act, clock: Clock
         Act::Gone => {}
     }
     // A comparison that was asked for is not taken back: the barrier rests on that.
-    if asked && application.annotation(annotation::ARGO_REFRESH).is_none() {
+    if asked && application.annotations.refresh.is_none() {
         ghost.older = None;
     } else if before.0 != application.status {
         ghost.older = Some(Box::new(before));

@@ -15,6 +15,7 @@ use crate::{
     family::Family,
     ghost::Ghost,
     mutants::Mutant,
+    operator::Fuse,
     promises::Broken,
     store::{Change, Id, OfRollout, Store},
 };
@@ -61,6 +62,8 @@ pub(crate) struct Cluster {
     /// What happened, where somebody wants to read it.
     pub(crate) transcript: Option<Vec<String>>,
     version: u64,
+    /// Counts whatever becomes different, in the truth, in what a replica knows, or in what is remembered of the history.
+    moved: u64,
     logs: [Vec<Change>; 4],
 }
 
@@ -79,11 +82,29 @@ pub(crate) struct Operator {
     pub(crate) ahead: i64,
     /// The newest resourceVersion and the time when it looked at its rollouts and had nothing to do.
     pub(crate) idle: Option<(u64, Timestamp)>,
+    /// Its turns that would go as they went before.
+    pub(crate) quiet: Quiet,
     /// Whether what it wrote to an Application has to be seen before it goes on.
     pub(crate) reads_back: bool,
     /// Writes that were refused, or taken again, in this turn: whether of orphaning, and the Application.
     pub(crate) answers: Vec<Answer>,
     knows_resolution: bool,
+}
+
+/// The moments of a replica's last turns that asked for no write: at the same moment there is nothing else to be decided.
+#[derive(Clone, Default)]
+pub(crate) struct Quiet {
+    /// Over its rollouts.
+    pub(crate) rollouts: Option<Moment>,
+    /// Over the runtime.
+    pub(crate) runtime: Option<Moment>,
+}
+
+/// All that a turn rests on: nothing has moved, and no time has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    moved: u64,
+    now: Timestamp,
 }
 
 /// What the API server said to a write that it may refuse.
@@ -117,6 +138,7 @@ impl Cluster {
             is_dead: false,
             ahead: 0,
             idle: None,
+            quiet: Quiet::default(),
             reads_back: false,
             answers: Vec::new(),
             knows_resolution: true,
@@ -144,6 +166,7 @@ impl Cluster {
             broken: None,
             transcript: None,
             version: 1,
+            moved: 0,
             logs: [const { Vec::new() }; 4],
         }
     }
@@ -169,6 +192,7 @@ impl Cluster {
 
     /// A new resourceVersion.
     pub(crate) fn tick(&mut self) -> u64 {
+        self.moves();
         self.version += 1;
         self.version
     }
@@ -178,6 +202,21 @@ impl Cluster {
         self.version
     }
 
+    /// Something becomes different, so that every turn has to be played anew.
+    pub(crate) fn moves(&mut self) {
+        self.moved += 1;
+    }
+
+    /// The moment of a turn.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { moved: self.moved, now: self.now }
+    }
+
+    /// The moment of a turn that has begun then, where nothing came of it and nothing was asked for.
+    pub(crate) fn quiet(&self, begun: Moment, fuse: &Fuse) -> Option<Moment> {
+        (fuse.is_whole() && self.moment() == begun).then_some(begun)
+    }
+
     /// Goes on from this resourceVersion.
     pub(crate) fn begin_at(&mut self, version: u64) {
         self.version = version;
@@ -185,6 +224,7 @@ impl Cluster {
 
     /// A change that the API server has accepted.
     pub(crate) fn commit(&mut self, change: Change) {
+        self.moves();
         self.truth.apply(&change);
         self.logs[change.stream() as usize].push(change);
     }
@@ -227,6 +267,7 @@ impl Cluster {
         }
         self.say(|| format!("Event {}: {}", note.reason, note.note));
         self.events.push((note.name.clone(), now));
+        self.moves();
         true
     }
 
@@ -239,9 +280,11 @@ impl Cluster {
         for change in log[*read..].iter().take(count) {
             view.apply(change);
             *read += 1;
+            self.moved += 1;
         }
         if stream == Stream::Documents && !replica.knows_resolution {
             replica.knows_resolution = true;
+            self.moved += 1;
             view.world.resolution = self.truth.world.resolution.clone();
         }
     }
@@ -261,6 +304,7 @@ impl Cluster {
 
     /// A replica's watches list everything anew.
     pub(crate) fn relist(&mut self, operator: usize) {
+        self.moves();
         let lengths = [0, 1, 2, 3].map(|stream: usize| self.logs[stream].len());
         let knows = self.operators[operator].knows_resolution;
         let mut view = self.truth.clone();

@@ -7,7 +7,7 @@ use crate::{
     ghost::Ghost,
     themes::Theme,
 };
-use aicr_crds::{RuntimeRolloutSpec, application::Application, keys::annotation};
+use aicr_crds::{RuntimeRolloutSpec, application::Application};
 use aicr_decide::resolve::JobPhase;
 
 /// How a history goes.
@@ -129,7 +129,7 @@ fn is_open(application: &Application, ghost: &Ghost) -> bool {
     application.is_deleting()
         || ghost.live != Some(application.fingerprint)
         || application.operation_requested
-        || application.annotation(annotation::ARGO_REFRESH).is_some()
+        || application.annotations.refresh.is_some()
         || ghost.judged.as_ref().is_none_or(|judged| judged.outdated || !judged.healthy)
         || ghost.step.is_some_and(|(_, at)| ghost.judged.as_ref().is_none_or(|judged| judged.at <= at))
 }

@@ -2,7 +2,7 @@
 
 use aicr_crds::{
     RuntimeRollout,
-    application::{Application, AutomatedSync, Desired, OperationPhase, Ownership},
+    application::{Annotations, Application, AutomatedSync, Desired, OperationPhase, Ownership},
     keys::{annotation, finalizer, label},
 };
 use aicr_decide::{
@@ -19,9 +19,6 @@ use crate::{
     promises,
     store::{Change, Id, OfRollout},
 };
-
-/// With this annotation Argo CD leaves an Application alone.
-pub(crate) const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 
 /// What became of a write.
 pub(crate) enum Landed {
@@ -214,15 +211,7 @@ impl Cluster {
 
 /// Sets or takes off an annotation.
 pub(crate) fn annotate(application: &mut Application, key: &str, value: Option<&str>) {
-    let all = application.metadata.annotations.get_or_insert_default();
-    match value {
-        Some(value) => {
-            all.insert(key.to_owned(), value.to_owned());
-        }
-        None => {
-            all.remove(key);
-        }
-    }
+    application.annotations.set(key, value.map(str::to_owned));
 }
 
 fn own(application: &mut Application, rollout: &RuntimeRollout) {
@@ -234,16 +223,17 @@ fn own(application: &mut Application, rollout: &RuntimeRollout) {
 
 /// The ownership annotations as they shall be.
 pub(crate) fn note(application: &mut Application, ownership: &Ownership) {
-    application.metadata.annotations.get_or_insert_default().extend(ownership.annotations());
+    for (key, value) in ownership.annotations() {
+        application.annotations.set(&key, Some(value));
+    }
 }
 
 /// An apply of all that is ours: other people's annotations stay, and so does the status.
 pub(crate) fn replace(application: &mut Application, made: Application) {
     let kept = std::mem::replace(application, made);
-    for key in [annotation::ARGO_REFRESH, annotation::DELETE_ROLLOUT, annotation::ORPHANED_FROM, SKIP_RECONCILE] {
-        let value = kept.annotation(key).map(str::to_owned);
-        annotate(application, key, value.as_deref());
-    }
+    let Annotations { refresh, delete_rollout, orphaned_from, skip_reconcile, .. } = kept.annotations;
+    let written = std::mem::take(&mut application.annotations);
+    application.annotations = Annotations { refresh, delete_rollout, orphaned_from, skip_reconcile, ..written };
     application.metadata.uid = kept.metadata.uid;
     application.metadata.finalizers = kept.metadata.finalizers;
     application.metadata.deletion_timestamp = kept.metadata.deletion_timestamp;

@@ -2,12 +2,7 @@
 
 use std::sync::Arc;
 
-use aicr_crds::{
-    ClusterRuntime,
-    application::Application,
-    keys::{annotation, finalizer::CLEANUP},
-    rollout::SCHEMA_VERSION,
-};
+use aicr_crds::{ClusterRuntime, application::Application, keys::finalizer::CLEANUP, rollout::SCHEMA_VERSION};
 use aicr_decide::{
     facts::Facts,
     resolve::{AicrInstall, Installation},
@@ -255,7 +250,7 @@ impl Cluster {
 
     /// Brings the history to rest, judges what only its end can show, and gives the result.
     fn outcome(mut self, events: usize) -> Outcome {
-        let marked = |application: &Arc<Application>| application.annotation(annotation::DELETE_ROLLOUT).is_some();
+        let marked = |application: &Arc<Application>| application.annotations.delete_rollout.is_some();
         // Whether marks go is shown only there.
         let is_marked = self.truth.world.applications.iter().any(marked);
         if self.broken.is_none() && (self.ends_well || is_marked) {

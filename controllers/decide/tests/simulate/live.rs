@@ -1,6 +1,5 @@
 //! Live objects of the release in flight, as the operator finds them when it looks.
 
-use aicr_crds::RuntimeRollout;
 use aicr_decide::{
     facts::{CustomSeen, DaemonSetSeen, Live},
     rollout::Position,
@@ -15,12 +14,11 @@ use crate::{
 };
 
 /// Adds them to what was seen; the release, where one is in flight whose own gate says anything.
-pub(crate) fn looks<'a>(view: &Store, rollout: &'a RuntimeRollout, seen: &mut RolloutSeen) -> Option<&'a str> {
+pub(crate) fn looks<'a>(view: &Store, position: &Position<'a>, seen: &mut RolloutSeen) -> Option<&'a str> {
     if view.ghosts.iter().all(|ghost| ghost.gate == Gate::None) {
         return None;
     }
-    let position = Position::find(rollout, &seen.applications);
-    let release = rollout.spec.steps[position.in_flight?].release.as_str();
+    let release = position.steps()[position.in_flight?].release.as_str();
     let (_, ghost) = view.application(release)?;
     seen.facts.live = found(ghost);
     Some(release)
@@ -53,12 +51,16 @@ impl Cluster {
         let gate = view.application(release).map(|(_, ghost)| ghost.gate);
         let known = self.passing.iter().position(|(other, name, _)| *other == id && name == release);
         match (gate, known) {
-            (Some(Gate::Passes), None) => self.passing.push((id, release.to_owned(), self.now)),
+            (Some(Gate::Passes), None) => {
+                self.passing.push((id, release.to_owned(), self.now));
+                self.moves();
+            }
             (Some(Gate::Passes), Some(_)) | (_, None) => {}
             (Some(Gate::None | Gate::Fails | Gate::Outdated) | None, Some(place)) => {
                 // What could not be told is looked at once more.
                 if self.is_told_otherwise(id) {
                     self.passing.remove(place);
+                    self.moves();
                 }
             }
         }

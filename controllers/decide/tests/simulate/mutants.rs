@@ -2,7 +2,7 @@
 
 use aicr_crds::{RuntimeRollout, keys::label, rollout::Need};
 use aicr_decide::{
-    rollout::{self, GATES, Verdict},
+    rollout::{self, GATES, Position, Verdict},
     seen::{EngineState, ResolutionState, RolloutSeen, RuntimeSeen, outcome},
 };
 use jiff::Timestamp;
@@ -126,11 +126,11 @@ impl Mutant {
     }
 
     /// The judgment, with eyes that may be bad.
-    pub(crate) fn decide(self, rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Verdict {
+    pub(crate) fn decide(self, position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Verdict {
         if matches!(self, Self::None | Self::Rule(_)) {
-            return rollout::next(rollout, seen, now);
+            return rollout::next_at(position, seen, now);
         }
-        let (mut rollout, mut seen) = (rollout.clone(), seen.clone());
+        let (mut rollout, mut seen) = (position.rollout.clone(), seen.clone());
         self.blinds(&mut rollout, &mut seen);
         rollout::next(&rollout, &seen, now)
     }
@@ -211,7 +211,7 @@ impl Mutant {
 
 /// As if `status.current` named the next step already.
 fn began(rollout: &mut RuntimeRollout, seen: &RolloutSeen) {
-    let position = rollout::Position::find(rollout, &seen.applications);
+    let position = Position::find(rollout, &seen.applications);
     let Some(index) = position.next else { return };
     let step = position.steps()[index].clone();
     let since = rollout.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);

@@ -6,14 +6,14 @@ use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::Phas
 use aicr_decide::{
     facts::{Facts, Refusal},
     report,
-    rollout::{Verdict, Why, Write},
+    rollout::{Position, Verdict, Why, Write},
     runtime,
     seen::{EngineState, ResolutionState, RolloutSeen, RuntimeSeen, TargetSeen, outcome},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    cluster::{Answer, Cluster, Pending},
+    cluster::{Answer, Cluster, Moment, Pending},
     event::{Stream, Turn},
     hands::Landed,
     live,
@@ -30,19 +30,23 @@ const TOLD_AFTER: SignedDuration = SignedDuration::from_mins(55);
 const CALL_LIMIT: SignedDuration = SignedDuration::from_secs(30);
 
 /// How many writes are left until the process dies.
-pub(crate) struct Fuse(Option<u8>);
+pub(crate) struct Fuse {
+    left: Option<u8>,
+    asked: u32,
+}
 
 impl Fuse {
     pub(crate) fn of(turn: Turn) -> Self {
         match turn {
-            Turn::Whole | Turn::Hold => Self(None),
-            Turn::Crash(writes) => Self(Some(writes)),
+            Turn::Whole | Turn::Hold => Self { left: None, asked: 0 },
+            Turn::Crash(writes) => Self { left: Some(writes), asked: 0 },
         }
     }
 
     /// Whether one more write is made.
     pub(crate) fn burns(&mut self) -> bool {
-        match &mut self.0 {
+        self.asked += 1;
+        match &mut self.left {
             None => true,
             Some(0) => false,
             Some(left) => {
@@ -51,16 +55,21 @@ impl Fuse {
             }
         }
     }
+
+    /// Whether it was never asked.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.asked == 0
+    }
 }
 
 impl Cluster {
     /// A turn over all rollouts that are open.
     pub(crate) fn rollouts_turn(&mut self, operator: usize, turn: Turn) {
-        if !self.is_at_work(operator) {
+        if !self.is_at_work(operator) || self.is_known(self.operators[operator].quiet.rollouts) {
             return;
         }
         let Some(view) = self.operators[operator].view.take() else { return };
-        let before = self.version();
+        let (before, begun) = (self.version(), self.moment());
         let mut fuse = Fuse::of(turn);
         let open: Vec<Id> = view.ids().filter(|id| view.rollout(*id).is_some_and(is_open)).collect();
         for id in open {
@@ -69,6 +78,7 @@ impl Cluster {
             }
         }
         self.operators[operator].view = Some(view);
+        self.operators[operator].quiet.rollouts = self.quiet(begun, &fuse);
         self.reads_back(operator);
         self.operators[operator].idle = (self.version() == before).then_some((before, self.now));
     }
@@ -79,6 +89,11 @@ impl Cluster {
             self.deliver(operator, Stream::Applications, usize::MAX);
             self.deliver(operator, Stream::Rollouts, usize::MAX);
         }
+    }
+
+    /// Whether a turn would go as the quiet one of that moment went; where somebody reads along it is played all the same.
+    fn is_known(&self, quiet: Option<Moment>) -> bool {
+        self.transcript.is_none() && quiet == Some(self.moment())
     }
 
     /// Whether the process is there and not in the middle of something; one that died starts anew.
@@ -93,20 +108,22 @@ impl Cluster {
     fn one_rollout(&mut self, operator: usize, view: &Store, id: Id, turn: Turn, fuse: &mut Fuse) -> bool {
         let Some(rollout) = view.rollout(id) else { return true };
         let mut seen = if view.is_own(id) { view.world.around(rollout) } else { without_runtime(view) };
-        let release = live::looks(view, rollout, &mut seen);
+        let position = Position::find(rollout, &view.world.applications);
+        let release = live::looks(view, &position, &mut seen);
         let now = self.clock(operator);
-        let verdict = self.mutant.decide(rollout, &seen, now);
+        let verdict = self.mutant.decide(&position, &seen, now);
         self.say(|| format!("{}: {}", rollout.metadata.name.as_deref().unwrap_or_default(), word(&verdict)));
-        let context = promises::Context { view, id, rollout, seen: &seen, now, cluster: self };
+        let context = promises::Context { view, id, rollout, position: &position, seen: &seen, now, cluster: self };
         let broken = promises::decided(&context, &verdict);
         self.check(broken);
         let writes = !matches!(verdict, Verdict::Wait(..));
         if turn == Turn::Hold && writes {
             let (rollout, at) = (rollout.clone(), self.now);
             self.operators[operator].pending = Some(Box::new(Pending { id, rollout, seen, verdict, at }));
+            self.moves();
             return false;
         }
-        let lives = self.carry_out(operator, id, rollout, &seen, &verdict, fuse);
+        let lives = self.carry_out(operator, id, &position, &seen, &verdict, fuse);
         if lives && let Some(release) = release {
             self.has_looked_at(id, view, release);
         }
@@ -118,7 +135,8 @@ impl Cluster {
         let Some(pending) = self.operators[operator].pending.take() else { return };
         let Pending { id, rollout, seen, verdict, at } = *pending;
         if operator == self.leader && self.now.duration_since(at) < CALL_LIMIT && self.now >= at {
-            self.carry_out(operator, id, &rollout, &seen, &verdict, &mut Fuse(None));
+            let position = Position::find(&rollout, &seen.applications);
+            self.carry_out(operator, id, &position, &seen, &verdict, &mut Fuse::of(Turn::Whole));
             self.reads_back(operator);
         }
     }
@@ -127,12 +145,12 @@ impl Cluster {
         &mut self,
         operator: usize,
         id: Id,
-        rollout: &RuntimeRollout,
+        position: &Position<'_>,
         seen: &RolloutSeen,
         verdict: &Verdict,
         fuse: &mut Fuse,
     ) -> bool {
-        let now = self.clock(operator);
+        let (rollout, now) = (position.rollout, self.clock(operator));
         let version = rollout.metadata.resource_version.clone();
         let landed = match verdict {
             Verdict::Wait(Why::Ended(outcome), _) => {
@@ -150,7 +168,7 @@ impl Cluster {
             Landed::Stale => return true,
             Landed::Died => return self.dies(operator),
         };
-        let Some(status) = report::rollout_status(rollout, seen, verdict, now) else { return true };
+        let Some(status) = report::rollout_status(position, seen, verdict, now) else { return true };
         let broken = promises::says(verdict, &status);
         self.check(broken);
         if rollout.status.as_ref() == Some(&status) {
@@ -223,15 +241,17 @@ impl Cluster {
 
     /// A turn over the runtime.
     pub(crate) fn runtime_turn(&mut self, operator: usize, turn: Turn) {
-        if !self.is_at_work(operator) {
+        if !self.is_at_work(operator) || self.is_known(self.operators[operator].quiet.runtime) {
             return;
         }
         let Some(mut view) = self.operators[operator].view.take() else { return };
-        if view.has_runtime && !self.runtime(operator, &view, &mut Fuse::of(turn)) {
+        let (begun, mut fuse) = (self.moment(), Fuse::of(turn));
+        if view.has_runtime && !self.runtime(operator, &view, &mut fuse) {
             self.dies(operator);
         }
         self.remembers(operator, &mut view);
         self.operators[operator].view = Some(view);
+        self.operators[operator].quiet.runtime = self.quiet(begun, &fuse);
     }
 
     /// What the API server said; only this process knows it.
@@ -328,5 +348,5 @@ pub(crate) fn word(verdict: &Verdict) -> String {
 /// What a verdict would be without any status.
 pub(crate) fn forgetful(mutant: Mutant, rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Verdict {
     let bare = RuntimeRollout { status: None, metadata: rollout.metadata.clone(), spec: rollout.spec.clone() };
-    mutant.decide(&bare, seen, now)
+    mutant.decide(&Position::find(&bare, &seen.applications), seen, now)
 }

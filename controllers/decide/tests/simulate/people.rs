@@ -22,7 +22,7 @@ use crate::{
     cluster::Cluster,
     event::{self, Hand, Policy},
     family::{REBORN, UID},
-    hands::{SKIP_RECONCILE, annotate},
+    hands::annotate,
     store::{Change, Id, OfRollout},
 };
 
@@ -87,7 +87,7 @@ impl Cluster {
             }
             Hand::Ignore(release, ignores) => {
                 self.change_application(self.name(release), |application, _| {
-                    annotate(application, SKIP_RECONCILE, ignores.then_some("true"));
+                    annotate(application, annotation::ARGO_SKIP_RECONCILE, ignores.then_some("true"));
                 });
             }
             Hand::Trouble(stands) => {

@@ -54,7 +54,7 @@ impl Troubles {
 }
 
 fn words(error: &DriveError) -> String {
-    bounded(&chain(error), WORDS)
+    bounded(chain(error), WORDS)
 }
 
 fn joined<'a>(all: impl Iterator<Item = &'a String>) -> Option<String> {

@@ -48,16 +48,20 @@ pub const GATES: [(&str, Gate); 16] = [
 
 /// What a rollout does next, given everything that was seen. Exactly one thing.
 pub fn next(rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Verdict {
-    let position = Position::find(rollout, &seen.applications);
-    let verdict = first(&GATES, &position, seen, now);
+    next_at(&Position::find(rollout, &seen.applications), seen, now)
+}
+
+/// The same, where it is known how far the rollout has come.
+pub fn next_at(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Verdict {
+    let verdict = first(&GATES, position, seen, now);
     match &verdict {
         // What a Remove prepared and did not delete must not cascade after the end; nothing else keeps the outcome back.
-        Verdict::End(_, why) => match marked(&position, seen).filter(|_| !seam::is_broken("end: marks taken off")) {
+        Verdict::End(_, why) => match marked(position, seen).filter(|_| !seam::is_broken("end: marks taken off")) {
             Some(withdraw) => Verdict::Do(withdraw, why.clone()),
             None => verdict,
         },
         Verdict::Do(..) => verdict,
-        Verdict::Wait(..) => bounded(&position, seen, verdict),
+        Verdict::Wait(..) => bounded(position, seen, verdict),
     }
 }
 
@@ -94,10 +98,9 @@ fn next_step(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Opt
 }
 
 fn marked(position: &Position<'_>, seen: &RolloutSeen) -> Option<Write> {
-    let mark = aicr_crds::keys::annotation::DELETE_ROLLOUT;
-    let marked = position
-        .applications()
-        .find(|application| application.annotation(mark) == Some(position.name()) && !application.is_deleting());
+    let marked = position.applications().find(|application| {
+        application.annotations.delete_rollout.as_deref() == Some(position.name()) && !application.is_deleting()
+    });
     let suspended = match &seen.runtime {
         RuntimeSeen::There(facts) => facts.suspend_engine,
         RuntimeSeen::Gone => false,

@@ -23,7 +23,7 @@ use aicr_decide::{
     facts::Facts,
     report::{EventNote, outcome_event, rollout_status, runtime_status, stalled_event},
     resolve::{AicrInstall, Installation, JobSeen},
-    rollout::{self, Verdict},
+    rollout::{self, Position, Verdict},
     runtime,
     seen::{Assessment, EngineState, Resolution, Settings, World, outcome},
 };
@@ -218,7 +218,7 @@ impl Story {
                 true
             }
         };
-        if let Some(status) = rollout_status(&rollout, &seen, &verdict, self.now) {
+        if let Some(status) = rollout_status(&Position::find(&rollout, &seen.applications), &seen, &verdict, self.now) {
             self.rollouts[index].status = Some(status);
         }
         acted

@@ -2,6 +2,7 @@
 
 use aicr_crds::{
     Digest,
+    application::Annotations,
     keys::{annotation, finalizer, label},
 };
 use aicr_decide::seen::{age_key, outcome};
@@ -21,7 +22,7 @@ impl Cluster {
     pub(super) fn undo(&mut self, release: u8) {
         let name = self.name(release);
         let Some((there, _)) = self.truth.application(name) else { return };
-        let plan = there.annotation(annotation::PLAN_DIGEST).and_then(|plan| plan.parse::<Digest>().ok());
+        let plan = there.annotations.plan_digest;
         let Some(made) = plan.and_then(|plan| self.family.made(plan, name)).cloned() else { return };
         self.change_application(name, |application, _| {
             application.source = made.source;
@@ -74,7 +75,7 @@ impl Cluster {
         };
         let mut application = made.clone();
         application.metadata.labels = None;
-        application.metadata.annotations = None;
+        application.annotations = Annotations::default();
         "default".clone_into(&mut application.project);
         application.status = argo::unseen();
         self.create_application(application, Ghost::default());

@@ -3,7 +3,7 @@
 use aicr_crds::{
     Digest, RuntimeRollout,
     application::{Application, Desired},
-    keys::{annotation, finalizer},
+    keys::finalizer,
     plan::Plan,
     reason::Outcome,
     rollout::{Operation, RolloutKind},
@@ -98,7 +98,7 @@ fn movers(world: &World) -> impl Iterator<Item = &RuntimeRollout> {
 /// Promise 4: to the plan that it is at, and no other.
 fn repaired(world: &World, desired: &Desired, on: &ObjectRef) -> Option<Broken> {
     let application = world.applications.iter().find(|application| application.name() == on.name)?;
-    let named = application.annotation(annotation::ROLLOUT);
+    let named = application.annotations.rollout.as_deref();
     let mover = movers(world).find(|rollout| name(rollout) == named);
     let plan = mover.map_or_else(|| world.active(), |mover| mover.spec.target_plan_digest);
     let elsewhere = movers(world).find(|rollout| {
@@ -125,7 +125,7 @@ fn recreated(world: &World, desired: &Desired) -> Option<Broken> {
 fn released(world: &World, deleting: Option<DeletionPolicy>) -> Option<Broken> {
     let mut ours = world.applications.iter().filter(|application| is_ours(application, world.uid()));
     let left = |application: &Application| {
-        application.annotation(annotation::ORPHANED_FROM) != Some(world.uid())
+        application.annotations.orphaned_from.as_deref() != Some(world.uid())
             && !world.facts.refusals.orphaning.contains_key(application.name())
     };
     let unfinished = world.rollouts.iter().any(|rollout| outcome(rollout).is_none());
@@ -156,7 +156,7 @@ fn adopted(world: &World, plan: &Plan) -> Option<Broken> {
     let mut theirs = world
         .applications
         .iter()
-        .filter(|application| named.is_some() && application.annotation(annotation::RUNTIME_UID) == named);
+        .filter(|application| named.is_some() && application.annotations.runtime_uid.as_deref() == named);
     must(named.is_some(), 3, || "a plan is stored for an adoption that nobody asked for".to_owned()).or_else(|| {
         must(theirs.all(|application| same(application)), 3, || {
             "the plan to adopt is not what the Applications are".to_owned()
@@ -167,7 +167,7 @@ fn adopted(world: &World, plan: &Plan) -> Option<Broken> {
 fn withdrawn(world: &World, on: &ObjectRef) -> Option<Broken> {
     let application = world.applications.iter().find(|application| application.name() == on.name);
     let marked = application.filter(|application| !application.is_deleting());
-    let by = marked.and_then(|application| application.annotation(annotation::DELETE_ROLLOUT));
+    let by = marked.and_then(|application| application.annotations.delete_rollout.as_deref());
     let ended = by
         .is_some_and(|by| world.rollouts.iter().any(|rollout| name(rollout) == Some(by) && outcome(rollout).is_some()));
     must(ended, 3, || format!("marks are taken off {}, whose rollout has not ended", on.name))
@@ -180,9 +180,7 @@ fn kept(world: &World, config_map: &str) -> Option<Broken> {
     for rollout in world.rollouts.iter().filter(|rollout| outcome(rollout).is_none()) {
         needed.extend([rollout.spec.from_plan_digest, rollout.spec.target_plan_digest].into_iter().flatten());
     }
-    let noted =
-        world.applications.iter().filter_map(|one| one.annotation(annotation::PLAN_DIGEST)?.parse::<Digest>().ok());
-    needed.extend(noted);
+    needed.extend(world.applications.iter().filter_map(|one| one.annotations.plan_digest));
     let gone = needed.into_iter().find(|digest| Plan::config_map_name(*digest) == config_map);
     must(gone.is_none(), 3, || format!("{config_map} is forgotten, which is needed"))
 }
@@ -215,7 +213,7 @@ pub(crate) fn puts_right(cluster: &Cluster, write: &Write) -> Option<Broken> {
         | Write::DeleteRollout(_) => return None,
     };
     let (application, _) = cluster.truth.application(release)?;
-    let writer = application.annotation(annotation::ROLLOUT).and_then(|name| cluster.truth.id_of(name))?;
+    let writer = application.annotations.rollout.as_deref().and_then(|name| cluster.truth.id_of(name))?;
     let named = cluster.truth.id_of(&ownership.rollout);
     must(named.is_none_or(|named| writer <= named), 4, || format!("{release} is put right behind its last rollout"))
 }

@@ -2,7 +2,6 @@
 
 use aicr_crds::{
     RuntimeRollout,
-    keys::annotation,
     reason::Outcome,
     rollout::{Need, Operation, RolloutKind},
     runtime::DeletionPolicy,
@@ -50,7 +49,7 @@ pub(super) fn ends(context: &Context<'_>, progress: &Progress<'_>, verdict: &Ver
 /// Promise 3: what was prepared for a Remove that will not happen would cascade at anybody's plain delete.
 fn marked(context: &Context<'_>, progress: &Progress<'_>) -> Option<Broken> {
     let marked = context.view.world.applications.iter().find(|application| {
-        application.annotation(annotation::DELETE_ROLLOUT) == Some(progress.name) && !application.is_deleting()
+        application.annotations.delete_rollout.as_deref() == Some(progress.name) && !application.is_deleting()
     });
     must(marked.is_none(), 3, || format!("it ends and leaves its marks on {}", marked.map_or("", |one| one.name())))
 }

@@ -1,6 +1,5 @@
 //! Promises 2, 4 and 6, where a write meets the truth.
 
-use aicr_crds::keys::annotation;
 use aicr_decide::{
     rollout::{Write, written},
     seen::outcome,
@@ -22,7 +21,7 @@ pub(crate) fn lands(cluster: &Cluster, id: Id, write: &Write) -> Option<Broken> 
 /// Promise 4: the last who wrote it was not a younger rollout.
 fn backwards(cluster: &Cluster, id: Id, release: &str) -> Option<Broken> {
     let (application, _) = cluster.truth.application(release)?;
-    let writer = application.annotation(annotation::ROLLOUT).and_then(|name| cluster.truth.id_of(name))?;
+    let writer = application.annotations.rollout.as_deref().and_then(|name| cluster.truth.id_of(name))?;
     must(writer <= id, 4, || format!("{release} is written by a rollout that is older than its last one"))
 }
 

@@ -14,11 +14,10 @@ use std::fmt;
 use aicr_crds::{
     Digest, RuntimeRollout,
     application::Application,
-    keys::annotation,
     rollout::{Operation, Step, Written},
 };
 use aicr_decide::{
-    rollout::{Verdict, written},
+    rollout::{Position, Verdict},
     seen::RolloutSeen,
 };
 use jiff::Timestamp;
@@ -74,6 +73,8 @@ pub(crate) struct Context<'a> {
     pub(crate) view: &'a Store,
     pub(crate) id: Id,
     pub(crate) rollout: &'a RuntimeRollout,
+    /// What it wrote down of itself is read from there; what is made of that is the checkers' own.
+    pub(crate) position: &'a Position<'a>,
     pub(crate) seen: &'a RolloutSeen,
     pub(crate) now: Timestamp,
     pub(crate) cluster: &'a Cluster,
@@ -82,7 +83,7 @@ pub(crate) struct Context<'a> {
 /// How far a rollout has come, worked out once for all checkers and otherwise than the gates do.
 pub(crate) struct Progress<'a> {
     pub(crate) name: &'a str,
-    pub(crate) written: Written,
+    pub(crate) written: &'a Written,
     /// Step in flight.
     pub(crate) flying: Option<usize>,
     /// First step that is not done.
@@ -110,7 +111,7 @@ impl<'a> Context<'a> {
     fn progress(&self) -> Progress<'a> {
         let mut progress = Progress {
             name: self.rollout.metadata.name.as_deref().unwrap_or_default(),
-            written: written(self.rollout),
+            written: &self.position.written,
             flying: None,
             open: None,
         };
@@ -132,7 +133,7 @@ impl<'a> Context<'a> {
         match step.operation {
             Operation::Remove => entry.is_some() && application.is_deleting(),
             Operation::Install | Operation::Upgrade | Operation::Verify | Operation::Adopt => {
-                let named = application.annotation(annotation::ROLLOUT) == Some(progress.name);
+                let named = application.annotations.rollout.as_deref() == Some(progress.name);
                 (named || entry.is_some()) && entry.is_none_or(|entry| !entry.ready)
             }
         }

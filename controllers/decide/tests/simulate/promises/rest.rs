@@ -1,8 +1,6 @@
 //! Promise 9 where everything has come to rest: what nothing holds back has been done.
 
-use aicr_crds::{
-    application::AutomatedSync, keys::annotation, reason::Outcome, rollout::SCHEMA_VERSION, runtime::DeletionPolicy,
-};
+use aicr_crds::{application::AutomatedSync, reason::Outcome, rollout::SCHEMA_VERSION, runtime::DeletionPolicy};
 use aicr_decide::seen::{EngineState, World, age_key, outcome};
 
 use super::{Broken, must, starts::is_ours};
@@ -38,7 +36,7 @@ fn unmarked(world: &World) -> Option<Broken> {
         named.is_some_and(|rollout| outcome(rollout).is_some())
     };
     let marked = world.applications.iter().find(|application| {
-        !application.is_deleting() && application.annotation(annotation::DELETE_ROLLOUT).is_some_and(ended)
+        !application.is_deleting() && application.annotations.delete_rollout.as_deref().is_some_and(ended)
     });
     must(marked.is_none(), 3, || format!("{} keeps the marks of an ended rollout", marked.map_or("", |one| one.name())))
 }

@@ -131,7 +131,7 @@ fn inventory(world: &World, rollout: &RuntimeRollout) -> Option<Broken> {
     let ours = world.applications.iter().filter(|application| {
         let adopted = rollout.spec.kind == RolloutKind::Adopt
             && named.is_some()
-            && application.annotation(annotation::RUNTIME_UID) == named;
+            && application.annotations.runtime_uid.as_deref() == named;
         adopted || is_ours(application, world.uid())
     });
     let mut count = 0;

@@ -2,7 +2,7 @@
 
 use aicr_crds::{
     application::{Application, AutomatedSync, OperationPhase},
-    keys::{annotation, finalizer, label},
+    keys::{finalizer, label},
     plan::Plan,
     rollout::{Operation, RolloutKind, Step},
     runtime::DeploymentValidation,
@@ -13,7 +13,7 @@ use aicr_decide::{
 };
 
 use super::{Broken, Context, Progress, must, validation::Run};
-use crate::{event::Gate, hands::SKIP_RECONCILE};
+use crate::event::Gate;
 
 /// The step that a write is of, where it changes desired state or prepares to.
 pub(super) fn step_of(write: &Write, steps: &[Step]) -> Option<usize> {
@@ -130,7 +130,7 @@ pub(super) fn resume_refused(world: &World) -> bool {
     let wrong = if world.runtime.spec.suspend_engine { AutomatedSync::Enabled } else { AutomatedSync::Disabled };
     let refused = |application: &Application| {
         // What a Remove has marked stays off.
-        let marked = application.annotation(annotation::DELETE_ROLLOUT).is_some();
+        let marked = application.annotations.delete_rollout.is_some();
         application.automated == wrong
             && (wrong == AutomatedSync::Enabled || !marked)
             && !application.is_deleting()
@@ -143,7 +143,7 @@ pub(super) fn resume_refused(world: &World) -> bool {
 
 /// By owner, or by label where no owner is named.
 pub(super) fn is_ours(application: &Application, uid: &str) -> bool {
-    match application.annotation(annotation::RUNTIME_UID) {
+    match application.annotations.runtime_uid.as_deref() {
         Some(owner) => owner == uid,
         None => application.label(label::MANAGED_BY).is_some(),
     }
@@ -203,8 +203,7 @@ pub(super) fn drifted(context: &Context<'_>, progress: &Progress<'_>, except: Op
         let as_listed = |application: &Application| {
             application.uid() == item.uid
                 && application.fingerprint == item.fingerprint
-                && application.annotation(annotation::PLAN_DIGEST)
-                    == item.plan_digest.map(|one| one.to_string()).as_deref()
+                && application.annotations.plan_digest == item.plan_digest
                 && application.label(label::MANAGED_BY).is_some()
         };
         let may_go = item.removed_by.is_some() && entry.is_none_or(|entry| entry.uid == item.uid);
@@ -228,7 +227,7 @@ fn as_written(context: &Context<'_>, application: &Application, uid: &str) -> bo
     let print = context.print(application.name()).filter(|_| target_unfit(context).is_none());
     application.uid() == uid
         && print.is_none_or(|print| print == application.fingerprint)
-        && application.annotation(annotation::PLAN_DIGEST) == Some(target.to_string().as_str())
+        && application.annotations.plan_digest == Some(target)
         && application.label(label::MANAGED_BY).is_some()
 }
 
@@ -236,7 +235,7 @@ fn as_written(context: &Context<'_>, application: &Application, uid: &str) -> bo
 fn strangers(context: &Context<'_>, progress: &Progress<'_>, except: Option<&str>) -> Option<String> {
     let spec = &context.rollout.spec;
     let listed = |name: &str| spec.inventory.iter().any(|item| item.application == name);
-    for (name, entry) in &progress.written {
+    for (name, entry) in progress.written {
         let removed = context.steps().iter().any(|step| step.release == *name && step.operation == Operation::Remove);
         if listed(name) || removed || Some(name.as_str()) == except {
             continue;
@@ -268,7 +267,7 @@ fn prepared(context: &Context<'_>, progress: &Progress<'_>, place: usize, write:
         let application = context.application(&on.name);
         let marked = application.is_some_and(|application| {
             let finalizers = application.metadata.finalizers.as_deref().unwrap_or_default();
-            application.annotation(annotation::DELETE_ROLLOUT) == Some(progress.name)
+            application.annotations.delete_rollout.as_deref() == Some(progress.name)
                 && finalizers.iter().any(|one| finalizer::ARGO_CASCADE.contains(&one.as_str()))
         });
         must(marked, 3, || format!("{} is deleted without its marks", on.name))
@@ -284,7 +283,7 @@ fn prepared(context: &Context<'_>, progress: &Progress<'_>, place: usize, write:
 /// Promise 3: what is deleted syncs no more, and was compared since; what the rollout installed was compared after that, so
 /// that an object which both render would have been seen to be shared.
 fn taken_over(context: &Context<'_>, progress: &Progress<'_>, leaving: &Application) -> Option<Broken> {
-    let quiet = leaving.automated != AutomatedSync::Enabled && leaving.annotation(annotation::ARGO_REFRESH).is_none();
+    let quiet = leaving.automated != AutomatedSync::Enabled && leaving.annotations.refresh.is_none();
     let installs = context.steps().iter().filter(|step| step.operation == Operation::Install);
     let stays = |step: &&Step| {
         let removed =
@@ -317,7 +316,7 @@ pub(super) fn helps(context: &Context<'_>, progress: &Progress<'_>, verdict: &Ve
         Write::WithdrawRemove { on, .. } => {
             let application = context.application(&on.name);
             let marked = application.is_some_and(|application| {
-                application.annotation(annotation::DELETE_ROLLOUT) == Some(progress.name) && !application.is_deleting()
+                application.annotations.delete_rollout.as_deref() == Some(progress.name) && !application.is_deleting()
             });
             must(marked, 3, || format!("marks are taken off {}, which has none", on.name))
         }
@@ -351,7 +350,7 @@ fn takes_over(context: &Context<'_>, progress: &Progress<'_>, on: &ObjectRef) ->
     let open = progress.open.filter(|place| removes(*place));
     let marked =
         open.and_then(|place| context.application(&context.steps()[place].release)).is_some_and(|application| {
-            application.annotation(annotation::DELETE_ROLLOUT) == Some(progress.name) && !application.is_deleting()
+            application.annotations.delete_rollout.as_deref() == Some(progress.name) && !application.is_deleting()
         });
     installed && marked && progress.flying.is_none() && held(context).is_none()
 }
@@ -410,7 +409,7 @@ pub(super) fn ready(context: &Context<'_>, progress: &Progress<'_>, verdict: &Ve
     if application.is_deleting() {
         return fails("it is being deleted");
     }
-    if context.seen.facts.trouble.is_some() || application.annotation(SKIP_RECONCILE).is_some() {
+    if context.seen.facts.trouble.is_some() || application.annotations.skip_reconcile.is_some() {
         return fails("nothing can be known of it");
     }
     if !gate_passed(context, ghost.gate, release) {

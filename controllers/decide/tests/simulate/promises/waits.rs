@@ -17,7 +17,7 @@ use super::{
     starts::{drifted, held, owed, step_of, target_unfit, unfit},
     validation::{self, Run},
 };
-use crate::{hands::SKIP_RECONCILE, operator::forgetful};
+use crate::operator::forgetful;
 
 /// What a rollout waits for, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ fn refused(context: &Context<'_>, progress: &Progress<'_>, why: &Why) -> Option<
     if troubled != (*reason == StepReason::ReconcileFailed) && target_unfit(context).is_none() {
         return Some(Broken { promise: 9, how: format!("it says {reason}, with trouble: {troubled}") });
     }
-    let ignored = application.annotation(SKIP_RECONCILE).is_some();
+    let ignored = application.annotations.skip_reconcile.is_some();
     let has = |kind: &str| application.status.conditions.iter().any(|condition| condition.kind == kind);
     let named = match reason {
         StepReason::EngineWedged if ignored => true,

@@ -95,7 +95,7 @@ impl OneJob<'_> {
         }
         let last = self.events_of_run(&TROUBLE).last()?;
         let (reason, message) = (last.reason.as_deref()?, last.message.as_deref().unwrap_or_default());
-        Some(aicr_decide::message::bounded(&format!("{reason}: {message}"), failure::TEXT_LIMIT / 2))
+        Some(aicr_decide::message::bounded(format!("{reason}: {message}"), failure::TEXT_LIMIT / 2))
     }
 
     /// Events of the Job and of its pods, which are named after it.
