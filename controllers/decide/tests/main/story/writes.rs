@@ -150,7 +150,7 @@ impl Story {
                 let info = json!([{"name": aicr_crds::application::ROLLOUT_INFO, "value": rollout}]);
                 let application = self.guarded(on);
                 application["operation"] = json!({"sync": {"source": source}, "info": info});
-                application["status"]["operationState"] = serde_json::Value::Null;
+                application["status"]["operationState"] = Value::Null;
                 self.touched(&on.name);
             }
             Write::Terminate { on } => {
