@@ -30,6 +30,11 @@ fn main() -> ExitCode {
     let (rollouts, idle) = (number("--rollouts", 200), number("--idle", 60));
     let product = Product::from_env().unwrap_or_else(|error| panic!("{error:?}"));
     let soak = Soak { engine: Engine::up(), product };
+    if std::env::args().any(|word| word == "--crashes") {
+        // What the engine floor leaves out: see there.
+        soak.engine.crash_installs(Side::After);
+        soak.engine.crash_upgrades(Side::Before);
+    }
     // With none, what it takes at rest is all that is asked.
     let grown = if rollouts == 0 { 0.0 } else { soak.rolls(usize::try_from(rollouts).unwrap_or(usize::MAX)) };
     soak.idle(Duration::from_secs(idle));
@@ -60,9 +65,6 @@ impl Soak {
     /// Everything that rollouts take; by how many KiB memory grew in a thousand of them.
     fn rolls(&self, rollouts: usize) -> f64 {
         self.steps();
-        // What the engine floor leaves out: see there.
-        self.engine.crash_installs(Side::After);
-        self.engine.crash_upgrades(Side::Before);
         let whole = rollouts.min(WHOLE);
         let between = [Which::A.plan(), Which::B.plan()];
         let grown = self.rollouts("an upgrade, a gate, an installation and a removal", &between, whole);

@@ -58,6 +58,10 @@ enum Command {
         /// For how many seconds it is then watched at rest, twice.
         #[arg(long, default_value_t = 600)]
         idle: u64,
+        /// Before them, the crashes that the engine floor leaves out: after each write of an install, before each of an
+        /// upgrade.
+        #[arg(long)]
+        crashes: bool,
     },
     /// From nothing to a rollout on real parts.
     Demo {
@@ -108,7 +112,9 @@ fn run(command: &Command) -> Result<(), XtaskError> {
         Command::Down => Ok(aicr_lab::down()?),
         Command::Test { floor } => test::run(*floor),
         Command::Simulate(simulate) => simulate::run(simulate),
-        Command::Soak { rollouts, idle } => test::soak(*rollouts, *idle),
+        Command::Soak { rollouts, idle, crashes } => {
+            test::soak(*rollouts, *idle, if *crashes { test::Crashes::Too } else { test::Crashes::No })
+        }
         Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
         Command::Images => images(&Lab::attach()?),
         Command::CompareReal { folder } => compare::run(folder),

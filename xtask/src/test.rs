@@ -222,14 +222,27 @@ fn whole(_: &Parts) -> Result<(), XtaskError> {
     floor_tests("whole")
 }
 
+/// Whether a soak begins with the crashes that the engine floor leaves out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Crashes {
+    /// It does.
+    Too,
+    /// It does not.
+    No,
+}
+
 /// Rollouts without end, or nearly; on no list of stages, since a soak takes hours.
-pub(crate) fn soak(rollouts: u64, idle: u64) -> Result<(), XtaskError> {
+pub(crate) fn soak(rollouts: u64, idle: u64, crashes: Crashes) -> Result<(), XtaskError> {
     preflight::no_lab()?;
     setup::parts()?;
     binaries::build_all()?;
     let (rollouts, idle) = (rollouts.to_string(), idle.to_string());
     let words = ["test", "--workspace", "--test", "soak", "--", "--rollouts", &rollouts, "--idle", &idle];
-    let mut cargo = binaries::cargo(&words);
+    let more: &[&str] = match crashes {
+        Crashes::Too => &["--crashes"],
+        Crashes::No => &[],
+    };
+    let mut cargo = binaries::cargo(&[&words, more].concat());
     cargo.env("AICR_BIN_DIR", binaries::folder()).env("AICR_PEER", peer()?);
     command::shown(&mut cargo).map_err(XtaskError::command("the soak"))
 }

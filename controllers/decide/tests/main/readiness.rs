@@ -144,9 +144,10 @@ fn a_wedged_engine_is_helped_once_and_then_named() {
     assert!(again.detail.contains("start a sync in Argo CD"), "{}", again.detail);
 }
 
-/// B02: an operation for other content never decides, is named, and is terminated once after the bound.
+/// B02: an operation for other content never decides, is named, and is terminated after the bound; seen on Argo CD 3.4.2: a
+/// termination in the middle of a try is written over, so that it is asked for again.
 #[test]
-fn an_operation_for_other_content_is_waited_for_and_then_terminated_once() {
+fn an_operation_for_other_content_is_waited_for_and_then_terminated() {
     let mut application = settled();
     let state = &mut application["status"]["operationState"];
     state["phase"] = json!("Running");
@@ -157,8 +158,11 @@ fn an_operation_for_other_content_is_waited_for_and_then_terminated_once() {
     assert!(early.detail.contains("retry 3") && early.detail.contains("objects failed"), "{}", early.detail);
     assert_eq!(observed(&application, 900).action, Some(Action::Terminate));
     let told = Expected { terminated_at: Some(at(900)), ..expected() };
-    let Readiness::NotReady(after) = judge(&application, &told, 901) else { panic!("ready") };
-    assert_eq!(after.action, None);
+    let action = |second| {
+        let Readiness::NotReady(after) = judge(&application, &told, second) else { panic!("ready") };
+        after.action
+    };
+    assert_eq!((action(914), action(915)), (None, Some(Action::Terminate)));
 }
 
 /// B03: right after an operation ended, health is still from before it.

@@ -35,7 +35,7 @@ pub(crate) fn an_operation_for_older_content_is_named_and_ended_after_half_the_t
     let name = changed(stage, 11);
     // Only the newer content may pass: an interval of 100 and the turn.
     refuse_changes(stage, r#"object.data.values.matches('"interval":"?111"?')"#);
-    let again = json!({"limit": 100, "backoff": {"duration": "5s", "factor": 1, "maxDuration": "5s"}});
+    let again = json!({"limit": 100, "backoff": {"duration": "20s", "factor": 1, "maxDuration": "20s"}});
     let sync = json!({"syncOptions": ["ServerSideApply=true"]});
     let operation = json!({"operation": {"initiatedBy": {"username": "somebody"}, "retry": again, "sync": sync}});
     stage.administrator().patch(&["application", SECOND, "-n", "argocd"], &operation).passed();
@@ -55,7 +55,8 @@ pub(crate) fn an_operation_for_older_content_is_named_and_ended_after_half_the_t
         entry["objectRef"]["name"] == SECOND
             && entry["requestObject"]["status"]["operationState"]["phase"] == "Terminating"
     };
-    assert_eq!(stage.audit(OPERATOR).iter().filter(|entry| terminates(entry)).count(), 1);
+    // More than once where Argo CD wrote over it at the end of a try.
+    assert!(stage.audit(OPERATOR).iter().any(terminates), "it did not end by itself");
     allow_changes(stage);
 }
 

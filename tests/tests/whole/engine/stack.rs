@@ -139,9 +139,11 @@ pub(crate) fn a_half_moved_stack_outlives_its_runtime_and_is_adopted(stage: &Sta
     stage.kubectl(&[&["scale", "--replicas=0"][..], &deployment].concat());
     stage.until("Argo CD to undo an edit, and to sync the step that was begun", 4, || {
         let replicas = stage.json(&[&["get"][..], &deployment].concat())["spec"]["replicas"].clone();
-        let status = application(stage, FIRST)["status"].clone();
+        let first = application(stage, FIRST);
+        let status = &first["status"];
+        let compared = status["sync"]["comparedTo"]["source"]["helm"] == first["spec"]["source"]["helm"];
         let synced = status["sync"]["status"] == "Synced" && status["operationState"]["phase"] == "Succeeded";
-        if replicas == 1 && synced { Ok(()) } else { Err(format!("{replicas} {status}")) }
+        if replicas == 1 && compared && synced { Ok(()) } else { Err(format!("{replicas} {status}")) }
     });
     assert_eq!(self::specs(stage), specs, "nothing has an owner that takes it along");
     scaled(stage, 2);

@@ -10,6 +10,8 @@ use super::{Action, Expected, Observation};
 
 /// How long an engine that will not act by itself is watched before it is helped.
 const WEDGED_AFTER: SignedDuration = SignedDuration::from_secs(120);
+/// How long a termination that was asked for is waited for.
+const TOLD_FOR: SignedDuration = SignedDuration::from_secs(15);
 /// How long a retry may not come before the operation counts as wedged.
 const RETRY_LOST_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
@@ -71,7 +73,9 @@ fn running(state: &OperationState, now: Timestamp) -> Observation {
 }
 
 fn other(state: &OperationState, expected: &Expected, now: Timestamp) -> Observation {
-    let due = now >= expected.terminate_after && expected.terminated_at.is_none();
+    // A termination that comes in the middle of a try is written over by Argo CD, which patches the phase when it ends.
+    let told = expected.terminated_at.is_some_and(|at| now < at + TOLD_FOR);
+    let due = now >= expected.terminate_after && !told;
     // One that is terminating already was told so, by whomever.
     let action = (due && state.phase == OperationPhase::Running).then_some(Action::Terminate);
     let words = format!(
