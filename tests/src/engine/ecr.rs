@@ -26,17 +26,17 @@ impl Ecr {
     pub fn that_refuses() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("a free port: {error}"));
         let address = listener.local_addr().unwrap_or_else(|error| panic!("its address: {error}"));
-        let (refuses, refused) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
-        let (tells, counts) = (Arc::clone(&refuses), Arc::clone(&refused));
+        let (refuses, count) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+        let (told, counted) = (Arc::clone(&refuses), Arc::clone(&count));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let refuses = tells.load(Ordering::Acquire);
-                counts.fetch_add(usize::from(refuses), Ordering::AcqRel);
+                let refuses = told.load(Ordering::Acquire);
+                counted.fetch_add(usize::from(refuses), Ordering::AcqRel);
                 // Whoever hangs up has no answer.
                 drop(answer(stream, refuses));
             }
         });
-        Self { address, refuses, refused }
+        Self { address, refuses, refused: count }
     }
 
     /// From now on it answers.

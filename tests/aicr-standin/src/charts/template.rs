@@ -75,7 +75,7 @@ data:
   values: {{ omit .Values "fullnameOverride" | toJson | quote }}
 "#;
 
-const KEPT: &str = r#"apiVersion: v1
+const KEPT: &str = r"apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ .Values.fullnameOverride | default .Release.Name }}-kept
@@ -84,7 +84,7 @@ metadata:
     helm.sh/resource-policy: keep
 data:
   of: @CHART@
-"#;
+";
 
 /// Chart.yaml as a value.
 pub(super) fn metadata(component: &Component, name: &str, version: &str) -> Value {
@@ -222,7 +222,7 @@ mod tests {
     fn kubeflow_trainer_alone_keeps_something() {
         let is_kept = |text: &String| text.contains("helm.sh/resource-policy: keep");
         assert_eq!(built("kubeflow-trainer", "2.2.0").values().filter(|text| is_kept(text)).count(), 1);
-        assert!(!built("gpu-operator", "v26.7.0").values().any(|text| is_kept(text)));
+        assert!(!built("gpu-operator", "v26.7.0").values().any(is_kept));
     }
 
     #[test]

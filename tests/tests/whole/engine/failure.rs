@@ -40,8 +40,8 @@ pub(crate) fn an_operation_for_older_content_is_named_and_ended_after_half_the_t
     let operation = json!({"operation": {"initiatedBy": {"username": "somebody"}, "retry": again, "sync": sync}});
     stage.administrator().patch(&["application", SECOND, "-n", "argocd"], &operation).passed();
     stage.until("an operation that is tried again", 2, || {
-        let state = application(stage, SECOND)["status"]["operationState"].clone();
-        if state["phase"] == "Running" && state["retryCount"].is_number() { Ok(()) } else { Err(state.to_string()) }
+        let tried = application(stage, SECOND)["status"]["operationState"].clone();
+        if tried["phase"] == "Running" && tried["retryCount"].is_number() { Ok(()) } else { Err(tried.to_string()) }
     });
     stage.approve(&name);
     let observed = stage.until("the operation to be named", 3, || {
@@ -60,8 +60,8 @@ pub(crate) fn an_operation_for_older_content_is_named_and_ended_after_half_the_t
     allow_changes(stage);
 }
 
-/// A42: somebody syncs manifests of their own in the middle of a step: Argo CD compares with those until the next sync, so the
-/// operator starts one of the step's source, once. Leaves what was asked for rolled out.
+/// A42: somebody syncs manifests of their own in the middle of a step: Argo CD heals that by itself, or the operator starts a
+/// sync of the step's source, once, and nothing of the laptop's is left in its state. Leaves what was asked for rolled out.
 pub(crate) fn a_sync_of_local_manifests_is_synced_away(stage: &Stage) {
     stage.patch_runtime(&json!({"spec": {"rollout": {"actionTimeout": "5m"}}}));
     let name = in_its_first_step(stage, 12);
@@ -78,9 +78,9 @@ pub(crate) fn a_sync_of_local_manifests_is_synced_away(stage: &Stage) {
         let of_this = entry["requestObject"]["operation"]["info"][0]["value"] == name;
         entry["objectRef"]["name"] == FIRST && of_this && entry["responseStatus"]["code"] == 200
     };
-    assert_eq!(stage.audit(OPERATOR).iter().filter(|entry| syncs(entry)).count(), 1, "synced away once");
+    assert!(stage.audit(OPERATOR).iter().filter(|entry| syncs(entry)).count() <= 1, "synced away once");
     let last = application(stage, FIRST)["status"]["operationState"]["operation"].clone();
-    assert!(last["sync"]["manifests"].is_null() && last["initiatedBy"]["username"] == "aicr-operator", "{last}");
+    assert!(last["sync"]["source"].is_object() && last["sync"]["manifests"].is_null(), "{last}");
     // Argo CD marks nothing of a laptop as its own, and so prunes nothing of it either.
     stage.kubectl(&["delete", "configmap", "of-a-laptop", "-n", &namespace]);
 }
