@@ -186,14 +186,16 @@ pub(super) fn forgets(context: &Context<'_>, progress: &Progress<'_>, verdict: &
     must(one == other, 8, || format!("with status it {one:?}, without it {other:?}: {}", without.why()))
 }
 
+#[expect(clippy::match_same_arms, reason = "each arm is a rule of its own, with its reason")]
 fn gist(context: &Context<'_>, progress: &Progress<'_>, verdict: &Verdict) -> Gist {
     let flies = progress.flying.is_some();
     match verdict {
-        // A step in flight that has run out of time has it once more; one that could not be written is begun once more.
+        // A step in flight that has run out of time has it once more.
         Verdict::End(Outcome::Failed, Why::StepFailed { .. }) if flies => Gist::Flies,
-        Verdict::End(Outcome::Failed, Why::StepFailed { .. }) => Gist::Starts(progress.open.unwrap_or_default()),
-        // It is begun once more before the stranger is met.
-        Verdict::End(Outcome::Failed, Why::Foreign(_)) => Gist::Starts(progress.open.unwrap_or_default()),
+        // One that could not be written is begun once more, as is one before which a stranger is met.
+        Verdict::End(Outcome::Failed, Why::StepFailed { .. } | Why::Foreign(_)) => {
+            Gist::Starts(progress.open.unwrap_or_default())
+        }
         Verdict::End(Outcome::Expired | Outcome::Revoked | Outcome::Superseded, why)
             if flies && !matches!(why, Why::DeadlinePassed { .. }) =>
         {
