@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 const namespace = "aicr-system"
@@ -56,10 +56,10 @@ func watches() map[client.Object]cache.ByObject {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	return map[client.Object]cache.ByObject{
-		kind("operator.aicr.run", "v1alpha1", "ClusterRuntime"):  {Field: named("cluster")},
-		kind("operator.aicr.run", "v1alpha1", "RuntimeRollout"):  {},
-		kind("argoproj.io", "v1alpha1", "Application"):           {Namespaces: within("argocd"), Label: ours},
-		kind("argoproj.io", "v1alpha1", "AppProject"):            {Namespaces: within("argocd"), Field: named("aicr")},
+		kind("operator.aicr.run", "v1alpha1", "ClusterRuntime"): {Field: named("cluster")},
+		kind("operator.aicr.run", "v1alpha1", "RuntimeRollout"): {},
+		kind("argoproj.io", "v1alpha1", "Application"):          {Namespaces: within("argocd"), Label: ours},
+		kind("argoproj.io", "v1alpha1", "AppProject"):           {Namespaces: within("argocd"), Field: named("aicr")},
 		&corev1.ConfigMap{}: {Namespaces: within(namespace), Label: selected("operator.aicr.run/role in (plan,snapshot,assessment,runs)")},
 		&corev1.Node{}:      {},
 		&batchv1.Job{}:      {Namespaces: jobs, Label: ours},
