@@ -40,6 +40,8 @@ pub(crate) struct Cluster {
     pub(crate) announced: Vec<(Id, Outcome)>,
     /// What the counters counted.
     pub(crate) counted: Vec<(Id, Outcome)>,
+    /// Rollouts whose end was first seen without its status when no Event of it could be there any more.
+    pub(crate) too_late: Vec<Id>,
     /// Every outcome that was ever written.
     pub(crate) outcomes: Vec<(Id, Outcome)>,
     /// By how many seconds Argo CD's clock is behind.
@@ -154,6 +156,7 @@ impl Cluster {
             events: Vec::new(),
             announced: Vec::new(),
             counted: Vec::new(),
+            too_late: Vec::new(),
             outcomes: Vec::new(),
             argo_behind: 0,
             tolerance: 0,

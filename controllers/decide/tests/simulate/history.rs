@@ -194,7 +194,11 @@ impl Cluster {
                 self.now += SignedDuration::from_secs(1);
                 self.argo(release, act);
             }
-            Event::Later(seconds) => self.now += SignedDuration::from_secs(i64::from(seconds)),
+            Event::Later(seconds) => {
+                self.now += SignedDuration::from_secs(i64::from(seconds));
+                // A clock that went back makes what is newer look older.
+                self.tolerance += i64::from((-seconds).max(0));
+            }
             Event::Aicr(run) => self.aicr(run),
             Event::Hand(hand) => self.hand(hand),
         }

@@ -235,6 +235,8 @@ impl Cluster {
                 self.announced.push((id, outcome));
                 self.counted.push((id, outcome));
             }
+        } else {
+            self.too_late.push(id);
         }
         true
     }
