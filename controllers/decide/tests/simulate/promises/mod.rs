@@ -3,6 +3,7 @@
 mod between;
 mod ends;
 mod lands;
+mod ready;
 mod rest;
 mod runtime;
 mod starts;
@@ -156,7 +157,7 @@ pub(crate) fn decided(context: &Context<'_>, verdict: &Verdict) -> Option<Broken
     starts::starts(context, &progress, verdict)
         .or_else(|| validation::validates(context, &progress, verdict))
         .or_else(|| starts::helps(context, &progress, verdict))
-        .or_else(|| starts::ready(context, &progress, verdict))
+        .or_else(|| ready::ready(context, &progress, verdict))
         .or_else(|| ends::ends(context, &progress, verdict))
         .or_else(|| ends::must_end(context, &progress, verdict))
         .or_else(|| waits::waits(context, &progress, verdict))
