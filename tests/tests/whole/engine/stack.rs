@@ -136,15 +136,18 @@ pub(crate) fn a_half_moved_stack_outlives_its_runtime_and_is_adopted(stage: &Sta
     stage.administrator().patch(&["clusterruntime", "cluster"], &bare).passed();
     assert!(stage.list(&["get", "clusterruntimes"]).is_empty());
     argo_cd_goes_on(stage);
-    let deployment = ["deployment", SECOND, "-n", SECOND_NAMESPACE];
-    stage.kubectl(&[&["scale", "--replicas=0"][..], &deployment].concat());
-    stage.until("Argo CD to undo an edit, and to sync the step that was begun", 4, || {
-        let replicas = stage.json(&[&["get"][..], &deployment].concat())["spec"]["replicas"].clone();
+    stage.until("Argo CD to sync the step that was begun", 4, || {
         let first = application(stage, FIRST);
         let status = &first["status"];
         let compared = status["sync"]["comparedTo"]["source"]["helm"] == first["spec"]["source"]["helm"];
         let synced = status["sync"]["status"] == "Synced" && status["operationState"]["phase"] == "Succeeded";
-        if replicas == 1 && compared && synced { Ok(()) } else { Err(format!("{replicas} {status}")) }
+        if compared && synced { Ok(()) } else { Err(status.to_string()) }
+    });
+    let deployment = ["deployment", SECOND, "-n", SECOND_NAMESPACE];
+    stage.kubectl(&[&["scale", "--replicas=0"][..], &deployment].concat());
+    stage.until("Argo CD to undo an edit", 4, || {
+        let replicas = stage.json(&[&["get"][..], &deployment].concat())["spec"]["replicas"].clone();
+        if replicas == 1 { Ok(()) } else { Err(replicas.to_string()) }
     });
     assert_eq!(self::specs(stage), specs, "nothing has an owner that takes it along");
     scaled(stage, 2);
