@@ -80,6 +80,13 @@ fn retried(stage: &Stage, token: &str) -> String {
     name
 }
 
+/// The registry's credentials in one more namespace of AICR's Jobs, as the chart's notes ask a person for.
+fn credentials(stage: &Stage, namespace: &str) {
+    let mut secret = stage.json(&["get", "secret", "aicr-registry", "-n", aicr_lab::product::NAMESPACE]);
+    secret["metadata"] = json!({"name": "aicr-registry", "namespace": namespace});
+    stage.administrator().send(&["apply"], &secret).passed();
+}
+
 fn application(stage: &Stage, name: &str) -> Value {
     stage.json(&["get", "application", name, "-n", "argocd"])
 }

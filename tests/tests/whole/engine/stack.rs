@@ -6,7 +6,9 @@ use aicr_lab::product::{Helm, NAMESPACE, Release, this_chart};
 use aicr_tests::Stage;
 use serde_json::{Value, json};
 
-use super::{FIRST, SECOND, SECOND_NAMESPACE, application, argo_cd_goes_on, in_its_first_step, until_message};
+use super::{
+    FIRST, SECOND, SECOND_NAMESPACE, application, argo_cd_goes_on, credentials, in_its_first_step, until_message,
+};
 
 /// What another platform leaves out.
 const PLATFORM: &str = "kubeflow-trainer";
@@ -126,7 +128,8 @@ fn adopted(stage: &Stage, owner: &str) {
 /// A runtime whose finalizer somebody takes off in the middle of a step: nothing cascades, Argo CD goes on, and another
 /// runtime takes over what was moved and what was not. Leaves a stack whose runtime says Delete.
 pub(crate) fn a_half_moved_stack_outlives_its_runtime_and_is_adopted(stage: &Stage) {
-    credentials_again(stage);
+    // The person's Secret for AICR's Jobs went with their namespace when the chart was taken away.
+    credentials(stage, "aicr-jobs");
     let rollout = in_its_first_step(stage, 20);
     let owner = stage.json(&["get", "clusterruntime", "cluster"])["metadata"]["uid"].clone();
     let specs = specs(stage);
@@ -163,13 +166,6 @@ pub(crate) fn a_half_moved_stack_outlives_its_runtime_and_is_adopted(stage: &Sta
     assert_eq!(operations(&stage.rollout(&back), "Upgrade"), [FIRST.to_owned()].into());
     stage.approve(&back);
     stage.until_phase(&back, "Succeeded", 8);
-}
-
-/// The person's Secret for AICR's Jobs went with their namespace when the chart was taken away.
-fn credentials_again(stage: &Stage) {
-    let mut secret = stage.json(&["get", "secret", "aicr-registry", "-n", NAMESPACE]);
-    secret["metadata"] = json!({"name": "aicr-registry", "namespace": "aicr-jobs"});
-    stage.administrator().send(&["apply"], &secret).passed();
 }
 
 fn scaled(stage: &Stage, replicas: u8) {

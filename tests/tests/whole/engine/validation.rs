@@ -4,7 +4,7 @@ use aicr_lab::product::Release;
 use aicr_tests::Stage;
 use serde_json::{Value, json};
 
-use super::{SECOND_NAMESPACE, changed, retried};
+use super::{SECOND_NAMESPACE, changed, credentials, retried};
 
 /// The release that is installed while these stories run.
 const AICR: &str = "v1.1.4";
@@ -15,9 +15,7 @@ const ACCOUNT: &str = "aicr-validation-launcher";
 
 /// Finds a healthy stack; leaves validation installed and required.
 pub(crate) fn what_validation_needs_is_named_and_its_return_is_enough(stage: &Stage) {
-    let mut secret = stage.json(&["get", "secret", "aicr-registry", "-n", "aicr-jobs"]);
-    secret["metadata"] = json!({"name": "aicr-registry", "namespace": NAMESPACE});
-    stage.administrator().send(&["apply"], &secret).passed();
+    credentials(stage, NAMESPACE);
     installed(stage, pin(stage, AICR));
     stage.patch_runtime(&json!({"spec": {"validation": {"deployment": "Required"}}}));
     let name = changed(stage, 9);
