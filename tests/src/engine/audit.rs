@@ -12,9 +12,12 @@ pub struct Audit {
     path: PathBuf,
 }
 
-/// A place in it.
+/// A moment, and the place in the log at which it was.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark(u64);
+pub struct Mark {
+    place: u64,
+    at: Timestamp,
+}
 
 /// One write that the API server took.
 #[derive(Clone, Debug)]
@@ -44,16 +47,20 @@ impl Audit {
     /// Here and now.
     pub fn mark(&self) -> Mark {
         let length = std::fs::metadata(&self.path).map(|file| file.len());
-        Mark(length.unwrap_or_else(|error| panic!("{}: {error}", self.path.display())))
+        let place = length.unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
+        Mark { place, at: Timestamp::now() }
     }
 
     /// What this user wrote since the mark, and the API server took; reads are left out.
+    ///
+    /// A line is written after the answer: what a watch already told of may come into the log later than the mark. When it came in is
+    /// the API server's word, and its clock is this machine's.
     pub fn taken_since(&self, mark: Mark, user: &str) -> Vec<Line> {
         let read = || -> std::io::Result<Vec<Line>> {
             let mut file = File::open(&self.path)?;
-            file.seek(SeekFrom::Start(mark.0))?;
-            let lines = BufReader::new(file).lines();
-            Ok(lines.map_while(Result::ok).filter_map(|line| taken(&line, user)).collect())
+            file.seek(SeekFrom::Start(mark.place))?;
+            let lines = BufReader::new(file).lines().map_while(Result::ok);
+            Ok(lines.filter_map(|line| taken(&line, user)).filter(|line| line.received >= mark.at).collect())
         };
         read().unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
     }
