@@ -32,6 +32,8 @@ pub struct Live {
     pub unhealthy: Vec<String>,
     /// Objects of the release in deletion, with the finalizers or the absent webhook Service that hold them.
     pub stuck: Vec<String>,
+    /// Custom resources of the release in deletion whose CRDs it brought too: what finalizes them is deleted along with them.
+    pub own_customs: Vec<String>,
 }
 
 /// A live `DaemonSet`.

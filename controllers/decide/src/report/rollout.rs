@@ -12,7 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::{
     message::{CONDITION_LIMIT, bounded},
     resolve::Stage,
-    rollout::{Outlook, Position, STAYS, Verdict, Why, Write, current, halt, validation_begun, validation_input},
+    rollout::{
+        Outlook, Position, STAYS, Verdict, Why, Write, begun, current, halt, validation_begun, validation_input,
+    },
     seen::RolloutSeen,
 };
 
@@ -159,7 +161,13 @@ fn observed(
     verdict: &Verdict,
     now: Timestamp,
 ) -> CurrentStep {
-    let mut step = current(position.rollout, index, &position.steps()[index], halt(seen), now);
+    let step = &position.steps()[index];
+    let mut step = match verdict {
+        Verdict::Do(Write::Begin { .. }, _) => begun(index, step, halt(seen), now),
+        Verdict::Do(..) | Verdict::Wait(..) | Verdict::End(..) => {
+            current(position.rollout, index, step, halt(seen), now)
+        }
+    };
     if let Why::Step { reason, detail, .. } | Why::StepFailed { reason, detail, .. } = verdict.why() {
         step.observed = Some(bounded(worded(*reason, detail), RELEASE_LIMIT));
     }

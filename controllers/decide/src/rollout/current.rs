@@ -17,10 +17,10 @@ const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 /// Where status was lost, or speaks of another step, its clocks start now. Halted time does not count: on release
 /// `timeoutFrom` is now.
 pub fn current(rollout: &RuntimeRollout, index: usize, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
-    let place = i32::try_from(index).unwrap_or(i32::MAX);
+    let place = place(index);
     let stored = rollout.status.as_ref().and_then(|status| status.current.as_ref());
     let known = stored.filter(|current| current.index == place && current.release == step.release).cloned();
-    let Some(mut current) = known else { return fresh(place, step, halt, now) };
+    let Some(mut current) = known else { return begun(index, step, halt, now) };
     if current.halted && halt.is_none() {
         current.timeout_from = Time(now);
         current.failing_since = None;
@@ -29,10 +29,15 @@ pub fn current(rollout: &RuntimeRollout, index: usize, step: &Step, halt: Option
     current
 }
 
-fn fresh(index: i32, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
+fn place(index: usize) -> i32 {
+    i32::try_from(index).unwrap_or(i32::MAX)
+}
+
+/// `status.current` of this step where it begins at `now`, whatever was known of it.
+pub fn begun(index: usize, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
     CurrentStep {
         release: step.release.clone(),
-        index,
+        index: place(index),
         operation: step.operation,
         started_at: Time(now),
         timeout_from: Time(now),

@@ -7,12 +7,13 @@ mod position;
 mod readiness;
 mod remove;
 mod share;
+mod start;
 mod step;
 mod validation;
 mod verdict;
 mod why;
 
-pub use current::current;
+pub use current::{begun, current};
 pub use drift::{Change, Difference, is_owned};
 pub use gate::{GATES, Gate, is_stalled, is_unapproved, next, next_at};
 pub use position::{Position, written};

@@ -88,15 +88,18 @@ pub(super) fn waits(step: &Step, reason: StepReason, detail: String) -> Why {
     }
 }
 
-/// What keeps an Application in deletion: its finalizers, Argo CD's error, and live objects that do not go (B24, B53).
+/// What keeps an Application in deletion: its finalizers, Argo CD's error, custom resources whose operator goes along with them
+/// (B81), and live objects that do not go (B24, B53).
 pub(super) fn remaining(application: &Application, seen: &RolloutSeen) -> String {
     let finalizers = application.metadata.finalizers.clone().unwrap_or_default();
     let held = (!finalizers.is_empty()).then(|| format!("held by {}", finalizers.join(", ")));
     let error = application.status.conditions.iter().find(|condition| condition.kind == "DeletionError");
-    let stuck = &seen.facts.live.stuck;
-    let stuck = (!stuck.is_empty()).then(|| format!("still there: {}", listed(stuck, NAMED)));
+    let live = &seen.facts.live;
+    let named = |all: &[String], what: &str| (!all.is_empty()).then(|| format!("{what}: {}", listed(all, NAMED)));
+    let own = named(&live.own_customs, "custom resources are deleted along with what finalizes them");
+    let stuck = named(&live.stuck, "still there");
     let parts: Vec<String> =
-        held.into_iter().chain(error.map(|condition| condition.message.clone())).chain(stuck).collect();
+        held.into_iter().chain(error.map(|condition| condition.message.clone())).chain(own).chain(stuck).collect();
     parts.join("; ")
 }
 

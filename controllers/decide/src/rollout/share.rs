@@ -16,7 +16,7 @@ use super::{
     position::Position,
     readiness::names_any,
     remove::{removed_by, waits},
-    step::desired,
+    start::desired,
     verdict::{ObjectRef, Verdict, Write},
     why::Why,
 };

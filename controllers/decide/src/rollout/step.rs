@@ -1,8 +1,8 @@
-//! The step's rules: what is observed of the one in flight, and how the next one starts.
+//! The step in flight: what is observed of it, and what becomes of that.
 
 use aicr_crds::{
     Digest,
-    application::{Application, Desired},
+    application::Application,
     reason::{Outcome, StepReason},
     rollout::{ChartRef, CurrentStep, Operation, Step, WrittenEntry},
 };
@@ -10,15 +10,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     current::{action_timeout, current},
-    drift::{is_owned, wanted, wanted_print},
+    drift::{wanted, wanted_print},
     gate::hold_of,
     position::Position,
     readiness::{AGAIN_AFTER, Action, Expected, Observation, Proof, Readiness, readiness},
-    remove::{remaining, remove, removed_by, waits},
+    remove::{remaining, removed_by},
     verdict::{ObjectRef, Verdict, Write},
     why::{Halt, Hold, Outlook, Why},
 };
-use crate::seen::{RolloutSeen, RuntimeSeen, TargetSeen};
+use crate::seen::{RolloutSeen, RuntimeSeen};
 
 /// How long an observation of which waiting is of no use must stand before it fails the step.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
@@ -132,7 +132,7 @@ fn expected(
 }
 
 /// A retry may write content that is there already, a Verify and an Adopt always do; a sync of its own is a Verify's proof.
-fn proof(step: &Step) -> Proof {
+pub(super) fn proof(step: &Step) -> Proof {
     let digest = |chart: &Option<ChartRef>| chart.as_ref().map(|chart| chart.digest);
     match step.operation {
         Operation::Upgrade if digest(&step.from) == digest(&step.to) && !step.values_changed => Proof::Asked,
@@ -233,97 +233,4 @@ fn write(action: Action, seen: &RolloutSeen, step: &InFlight<'_>) -> Option<Writ
         Action::Sync => Some(Write::Sync { on, source: wanted(step.step, seen)?.source() }),
         Action::Terminate => Some(Write::Terminate { on }),
     }
-}
-
-/// How the step at `index` starts: `status.current` first, then its one write.
-pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, now: Timestamp) -> Verdict {
-    let step = &position.steps()[index];
-    let starting = Why::Starting { release: step.release.clone(), operation: step.operation };
-    let stored = position.rollout.status.as_ref().and_then(|status| status.current.as_ref());
-    let begun =
-        stored.is_some_and(|current| usize::try_from(current.index) == Ok(index) && current.release == step.release);
-    if !begun {
-        return Verdict::Do(Write::Begin { index }, starting);
-    }
-    if let Some(trouble) = &seen.facts.trouble {
-        return hindered(position, step, index, trouble, now);
-    }
-    let application = position.application(&step.release);
-    match step.operation {
-        Operation::Remove => remove(position, seen, step, application, starting),
-        Operation::Adopt => adopt(position, seen, step, application, starting),
-        Operation::Install | Operation::Upgrade | Operation::Verify => {
-            place(position, seen, step, application, starting)
-        }
-    }
-}
-
-/// The target lacks what the step names: waited for until the rollout's deadline.
-fn unknown(position: &Position<'_>, step: &Step) -> Verdict {
-    Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0))
-}
-
-/// The step has begun, and what it needs could not be read or written: that is observed of it, and its time goes on.
-fn hindered(position: &Position<'_>, step: &Step, index: usize, trouble: &str, now: Timestamp) -> Verdict {
-    let current = current(position.rollout, index, step, None, now);
-    let timeout = current.timeout_from.0 + action_timeout(position.rollout);
-    let (reason, detail) = (StepReason::ReconcileFailed, trouble.to_owned());
-    if now < timeout {
-        Verdict::Wait(waits(step, reason, detail), Some(timeout))
-    } else {
-        Verdict::End(Outcome::Failed, Why::StepFailed { release: step.release.clone(), reason, detail })
-    }
-}
-
-/// Adopt: the ownership annotations and nothing else. Its Application is there, as the inventory has just said.
-fn adopt(
-    position: &Position<'_>,
-    seen: &RolloutSeen,
-    step: &Step,
-    application: Option<&Application>,
-    why: Why,
-) -> Verdict {
-    match (desired(position, seen, &step.release), application) {
-        (Some(desired), Some(application)) => {
-            let on = ObjectRef::of(application);
-            Verdict::Do(Write::Annotate { on, ownership: Box::new(desired.ownership) }, why)
-        }
-        (None, _) | (_, None) => unknown(position, step),
-    }
-}
-
-/// Install, Upgrade and Verify: the whole Application, as this rollout writes it.
-fn place(
-    position: &Position<'_>,
-    seen: &RolloutSeen,
-    step: &Step,
-    application: Option<&Application>,
-    why: Why,
-) -> Verdict {
-    let Some(desired) = desired(position, seen, &step.release) else {
-        return unknown(position, step);
-    };
-    match application {
-        None => Verdict::Do(Write::Create(Box::new(desired)), why),
-        Some(application) if !is_owned(application, &position.rollout.spec.runtime.uid) => {
-            Verdict::End(Outcome::Failed, Why::Foreign(step.release.clone()))
-        }
-        Some(application) if application.is_deleting() => {
-            let until = Some(position.rollout.spec.deadline.0);
-            Verdict::Wait(waits(step, StepReason::Deleting, remaining(application, seen)), until)
-        }
-        Some(application) => {
-            Verdict::Do(Write::Apply { desired: Box::new(desired), on: ObjectRef::of(application) }, why)
-        }
-    }
-}
-
-/// A release of the target, as this rollout writes it; `None` where the target is not read or lacks it.
-pub(super) fn desired(position: &Position<'_>, seen: &RolloutSeen, release: &str) -> Option<Desired> {
-    let plan = match &seen.target {
-        TargetSeen::Plan(stored) => &stored.plan,
-        TargetSeen::None | TargetSeen::Unfit(..) => return None,
-    };
-    let uid = &position.rollout.spec.runtime.uid;
-    Desired::new(&seen.settings.engine, plan.release(release)?, plan.digest(), uid, position.name()).ok()
 }

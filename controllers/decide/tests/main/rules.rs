@@ -311,6 +311,44 @@ fn a_removal_that_hangs_on_a_webhook_without_its_service_names_both() {
     assert!(why.to_string().contains(object) && why.to_string().contains(webhook), "{why}");
 }
 
+/// A15: `reconciledAt` has whole seconds. Content that was compared before the step is not to be taken for what it wrote.
+#[test]
+fn a_step_does_not_begin_in_the_second_of_a_comparison_of_its_very_content() {
+    let (mut story, _) = played(APPROVED);
+    let (written, _) = played(&format!("{APPROVED}    operator\n"));
+    let spec = &written.applications["nfd"]["spec"];
+    let compared = json!({ "source": spec["source"], "destination": spec["destination"] });
+    let now = story.now;
+    let mut compared_at = |at: jiff::Timestamp, compared_to: &serde_json::Value| {
+        let status = &mut story.applications.get_mut("nfd").unwrap()["status"];
+        status["sync"]["comparedTo"] = compared_to.clone();
+        status["reconciledAt"] = json!(at);
+        next(&mut story)
+    };
+    let Verdict::Wait(Why::Starting { release, .. }, Some(until)) = compared_at(now, &compared) else {
+        panic!("it does not wait")
+    };
+    assert_eq!((release.as_str(), until.as_second()), ("nfd", now.as_second() + 1));
+    let begins = |verdict: Verdict| matches!(verdict, Verdict::Do(Write::Begin { index: 0 }, _));
+    let second = jiff::SignedDuration::from_secs(1);
+    assert!(begins(compared_at(now - second, &compared)), "what is older is told from what is newer");
+    assert!(begins(compared_at(now + second, &compared)), "an engine whose clock is ahead is not waited for");
+    assert!(begins(compared_at(now, &json!({}))), "other content proves nothing either way");
+}
+
+/// B81: what has custom resources of its own is named from the first look on, before anything hangs.
+#[test]
+fn a_removal_of_custom_resources_along_with_their_operator_says_so() {
+    let (mut story, _) = played(REMOVING);
+    story.facts.live.own_customs = vec!["ClusterPolicy cluster-policy".into()];
+    let Verdict::Wait(why, _) = next(&mut story) else { panic!("it does not wait") };
+    let said = "custom resources are deleted along with what finalizes them: ClusterPolicy cluster-policy";
+    assert!(why.to_string().contains(said), "{why}");
+    story.facts.live.own_customs.clear();
+    let Verdict::Wait(why, _) = next(&mut story) else { panic!("it does not wait") };
+    assert!(!why.to_string().contains("custom resources"), "{why}");
+}
+
 /// B54: what guards the others by its webhooks was installed first and goes last; approvers read this order in the rollout.
 #[test]
 fn releases_are_removed_in_the_reverse_of_their_order_of_installation() {

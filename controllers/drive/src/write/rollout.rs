@@ -2,22 +2,45 @@
 
 use aicr_crds::{
     ClusterRuntime, RuntimeRollout,
-    keys::{annotation, finalizer},
+    keys::{annotation, finalizer, label},
     reason::Outcome,
     rollout::WrittenEntry,
 };
 use aicr_decide::rollout::{ObjectRef, written};
 use jiff::Timestamp;
+use kube::api::{ListParams, ObjectMeta};
 use serde_json::Value;
 
-use super::{Writer, Written, body, create, delete, merge, status::object_ref};
+use super::{Writer, Written, body, create, delete, limited, merge, status::object_ref};
 use crate::error::DriveError;
 
 impl Writer {
-    /// Creates a rollout; stale where one of its name exists.
+    /// Creates a rollout; stale where one of its name exists, or an Application names one.
+    ///
+    /// A creation has no version to hold against, and an Application that names a rollout counts as begun by it. A replica
+    /// that has not heard of a rollout, which somebody has deleted by hand since, would give its name once more.
     pub(crate) async fn create_rollout(&self, rollout: &RuntimeRollout) -> Result<Written<RuntimeRollout>, DriveError> {
         let name = rollout.metadata.name.as_deref().unwrap_or_default();
+        if self.is_named(name).await? {
+            return Ok(Written::Stale);
+        }
         create(&self.rollouts(), format!("create RuntimeRollout {name}"), rollout).await
+    }
+
+    /// Whether an Application says that this rollout wrote it, or deletes it.
+    async fn is_named(&self, rollout: &str) -> Result<bool, DriveError> {
+        let ours = ListParams::default().labels(&format!("{}={}", label::MANAGED_BY, label::MANAGED_BY_VALUE));
+        let act = format!("list Applications before RuntimeRollout {rollout} is created");
+        // No answer to a list is stale.
+        let Written::Done(all) = limited(act, self.applications().list_metadata(&ours), |_| false).await? else {
+            return Ok(true);
+        };
+        let names = |metadata: &ObjectMeta| {
+            let said = metadata.annotations.as_ref();
+            let said = |key| said.and_then(|all| all.get(key)).is_some_and(|named| named == rollout);
+            said(annotation::ROLLOUT) || said(annotation::DELETE_ROLLOUT)
+        };
+        Ok(all.items.iter().any(|application| names(&application.metadata)))
     }
 
     /// Adds one entry to what a rollout did; the rollout as it is now.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::{
     position::Position,
-    step, validation,
+    start, validation,
     verdict::{ObjectRef, Verdict, Write},
     why::Why,
 };
@@ -94,7 +94,7 @@ fn below(name: &str, position: &Position<'_>, seen: &RolloutSeen, now: Timestamp
 }
 
 fn next_step(position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Option<Verdict> {
-    position.next.map(|index| step::start(position, seen, index, now))
+    position.next.map(|index| start::start(position, seen, index, now))
 }
 
 fn marked(position: &Position<'_>, seen: &RolloutSeen) -> Option<Write> {

@@ -11,6 +11,7 @@ use aicr_decide::{
     rollout::{Verdict, Why, Write},
     seen::outcome,
 };
+use jiff::SignedDuration;
 
 use super::{
     Broken, Context, Progress, must,
@@ -58,6 +59,11 @@ pub(super) fn waits(context: &Context<'_>, progress: &Progress<'_>, verdict: &Ve
         let named = named(why);
         let same = named == Some(expected) || (expected == For::Start && named == Some(For::Step));
         must(same, 9, || format!("it waits for {expected:?} and says {why}"))
+    })
+    .or_else(|| {
+        // For the next second, which tells a comparison before the step from one after it.
+        let soon = until.is_none_or(|until| until <= context.now + SignedDuration::from_secs(1));
+        must(soon || !matches!(why, Why::Starting { .. }), 9, || format!("it waits until {until:?} although {why}"))
     })
     .or_else(|| refused(context, progress, why))
 }
@@ -147,6 +153,7 @@ fn named(why: &Why) -> Option<For> {
         Why::Drift(_) => Some(For::Drift),
         Why::Unfit(..) | Why::StepUnknown(_) => Some(For::Unfit),
         Why::ValidationUnavailable(_) | Why::Validating { .. } => Some(For::Validation),
+        Why::Starting { .. } => Some(For::Start),
         Why::Ended(_)
         | Why::NewerOperator(_)
         | Why::RuntimeGone
@@ -157,7 +164,6 @@ fn named(why: &Why) -> Option<For> {
         | Why::StepFailed { .. }
         | Why::StepReady { .. }
         | Why::Foreign(_)
-        | Why::Starting { .. }
         | Why::TokenSpent
         | Why::ValidationFailed(_)
         | Why::Validated { .. }
@@ -215,7 +221,9 @@ fn gist(context: &Context<'_>, progress: &Progress<'_>, verdict: &Verdict) -> Gi
             None => Gist::Starts(progress.open.unwrap_or_default()),
         },
         Verdict::Wait(Why::Step { .. }, _) if flies => Gist::Flies,
-        Verdict::Wait(Why::Step { .. } | Why::StepUnknown(_), _) => Gist::Starts(progress.open.unwrap_or_default()),
+        Verdict::Wait(Why::Step { .. } | Why::Starting { .. } | Why::StepUnknown(_), _) => {
+            Gist::Starts(progress.open.unwrap_or_default())
+        }
         Verdict::Wait(why, _) => Gist::Waits(discriminant(why)),
     }
 }

@@ -1,5 +1,7 @@
 //! What an Application manages, as its status lists it.
 
+use std::collections::BTreeSet;
+
 use aicr_crds::application::Application;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
@@ -71,6 +73,13 @@ pub(super) fn shown(kind: &str, namespace: &str, name: &str) -> String {
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 
+/// Custom resources whose CRDs the release brings as well.
+pub(super) fn of_own_crds(all: &[Managed]) -> impl Iterator<Item = &Managed> {
+    let is_crd = |one: &&Managed| one.group == "apiextensions.k8s.io" && one.kind == "CustomResourceDefinition";
+    let own: BTreeSet<&str> = all.iter().filter(is_crd).map(|one| one.name.as_str()).collect();
+    all.iter().filter(move |one| own.contains(one.crd().as_str()))
+}
+
 /// Everything that this Application manages; the list is long and seldom needed, so no watch of ours keeps it.
 pub(super) async fn managed(client: &Client, application: &Application) -> Result<Vec<Managed>, DriveError> {
     let namespace = application.metadata.namespace.as_deref().unwrap_or_default();
@@ -113,6 +122,22 @@ mod tests {
         assert_eq!(said, ["Deployment gpu/gpu-operator: Progressing: waiting for rollout"]);
         assert_eq!(of(&json!({}), String::new()).unwrap(), []);
         assert!(of(&json!({ "status": { "resources": "x" } }), String::new()).is_err());
+    }
+
+    /// B81.
+    #[test]
+    fn custom_resources_of_a_releases_own_crds_are_told_from_others() {
+        let mut all = of(&status(), String::new()).unwrap();
+        assert_eq!(of_own_crds(&all).count(), 0, "its CRD is somebody else's");
+        let crd = |name: &str| Managed {
+            group: "apiextensions.k8s.io".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            name: name.to_owned(),
+            ..Managed::default()
+        };
+        all.extend([crd("nvidiadrivers.nvidia.com"), crd("clusterpolicies.nvidia.com")]);
+        let own: Vec<String> = of_own_crds(&all).map(Managed::shown).collect();
+        assert_eq!(own, ["ClusterPolicy cluster-policy"]);
     }
 
     #[test]

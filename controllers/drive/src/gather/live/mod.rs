@@ -22,7 +22,7 @@ use kube::{Api, Client, core::DynamicObject};
 
 use self::{
     listed::Lists,
-    managed::{Managed, managed},
+    managed::{Managed, managed, of_own_crds},
     subject::{Question, Subject},
 };
 use super::{
@@ -150,7 +150,8 @@ impl LiveReader {
         if !stuck.is_empty() {
             stuck.extend(self.lists().absent_guards(managed).await?);
         }
-        Ok(Live { stuck, ..Live::default() })
+        let own_customs = of_own_crds(managed).map(Managed::shown).collect();
+        Ok(Live { stuck, own_customs, ..Live::default() })
     }
 
     /// Those in the gate table.
