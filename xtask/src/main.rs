@@ -5,6 +5,7 @@ mod chart;
 mod compare;
 mod demo;
 mod error;
+mod floors;
 mod setup;
 mod simulate;
 mod test;
@@ -113,7 +114,7 @@ fn run(command: &Command) -> Result<(), XtaskError> {
         Command::Test { floor } => test::run(*floor),
         Command::Simulate(simulate) => simulate::run(simulate),
         Command::Soak { rollouts, idle, crashes } => {
-            test::soak(*rollouts, *idle, if *crashes { test::Crashes::Too } else { test::Crashes::No })
+            floors::soak(*rollouts, *idle, if *crashes { floors::Crashes::Too } else { floors::Crashes::No })
         }
         Command::Demo { yes } => demo::run(if *yes { demo::Approval::Given } else { demo::Approval::LeftToThePerson }),
         Command::Images => images(&Lab::attach()?),

@@ -1,9 +1,10 @@
 //! Everything CI runs, in order of price, with the time of each stage.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
-use std::{fs, io};
+use std::{fs, io, thread};
 
 use aicr_crds::Digest;
 
@@ -14,6 +15,7 @@ use clap::ValueEnum;
 use crate::binaries::{self, Crds};
 use crate::chart;
 use crate::error::{self, XtaskError};
+use crate::floors::{self, Place};
 use crate::setup;
 
 /// How much a test needs around it.
@@ -31,7 +33,15 @@ pub(crate) enum Floor {
 struct Stage {
     name: &'static str,
     floor: Floor,
-    run: fn(&Parts) -> Result<(), XtaskError>,
+    run: Run,
+}
+
+/// What a stage runs.
+enum Run {
+    /// This.
+    Check(fn(&Parts) -> Result<(), XtaskError>),
+    /// The tests of this name, on real parts.
+    Tests(&'static str),
 }
 
 /// The stage that every later one needs.
@@ -39,62 +49,112 @@ const BUILD: &str = "binaries and tests";
 
 /// The list, cheapest first. To add a stage, add a row.
 const STAGES: [Stage; 13] = [
-    Stage { name: "fmt", floor: Floor::Unit, run: fmt },
-    Stage { name: "clippy", floor: Floor::Unit, run: clippy },
-    Stage { name: "cargo-deny", floor: Floor::Unit, run: deny },
-    Stage { name: "rooms", floor: Floor::Unit, run: rooms },
-    Stage { name: "chart", floor: Floor::Unit, run: chart::check },
-    Stage { name: BUILD, floor: Floor::Unit, run: build },
-    Stage { name: "generated files", floor: Floor::Unit, run: generated },
-    Stage { name: "unit tests", floor: Floor::Unit, run: unit },
-    Stage { name: "registry tokens", floor: Floor::Unit, run: tokens },
-    Stage { name: "simulation", floor: Floor::Unit, run: simulation },
-    Stage { name: "API floor", floor: Floor::Api, run: api },
-    Stage { name: "engine floor", floor: Floor::Api, run: engine },
-    Stage { name: "whole floor", floor: Floor::Whole, run: whole },
+    Stage { name: "fmt", floor: Floor::Unit, run: Run::Check(fmt) },
+    Stage { name: "clippy", floor: Floor::Unit, run: Run::Check(clippy) },
+    Stage { name: "cargo-deny", floor: Floor::Unit, run: Run::Check(deny) },
+    Stage { name: "rooms", floor: Floor::Unit, run: Run::Check(rooms) },
+    Stage { name: "chart", floor: Floor::Unit, run: Run::Check(chart::check) },
+    Stage { name: BUILD, floor: Floor::Unit, run: Run::Check(build) },
+    Stage { name: "generated files", floor: Floor::Unit, run: Run::Check(generated) },
+    Stage { name: "unit tests", floor: Floor::Unit, run: Run::Check(unit) },
+    Stage { name: "registry tokens", floor: Floor::Unit, run: Run::Check(tokens) },
+    Stage { name: "simulation", floor: Floor::Unit, run: Run::Check(simulation) },
+    Stage { name: "API floor", floor: Floor::Api, run: Run::Tests("api") },
+    Stage { name: "engine floor", floor: Floor::Api, run: Run::Tests("engine") },
+    Stage { name: "whole floor", floor: Floor::Whole, run: Run::Tests("whole") },
 ];
 
-/// Runs the stages of a floor, or all. After a failed one the others of its floor still run, the dearer floors do not;
-/// the last line names what failed.
+/// Runs the stages of a floor, or all; of all, those on an API server run beside the whole floor. After a failed one the others
+/// of its floor still run, the dearer floors do not; the last line names what failed.
 pub(crate) fn run(floor: Option<Floor>) -> Result<(), XtaskError> {
     preflight::no_lab()?;
     let parts = setup::parts()?;
-    let mut failed = Vec::new();
-    let mut times = Vec::new();
-    let mut failed_floor = None;
-    for stage in STAGES.iter().filter(|stage| floor.is_none_or(|floor| is_wanted(stage, floor))) {
-        if failed_floor.is_some_and(|failed| failed != stage.floor) {
-            times.push(format!("{:>16}          -    not run", stage.name));
-            continue;
-        }
-        eprintln!("\n=== {}", stage.name);
-        let start = Instant::now();
-        let outcome = (stage.run)(&parts);
-        let seconds = start.elapsed().as_secs_f64();
-        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
-        eprintln!("=== {}: {word} ({seconds:.1} s)", stage.name);
-        times.push(format!("{:>16} {seconds:>8.1} s  {word}", stage.name));
-        if let Err(error) = outcome {
-            error::tell(&error);
-            failed.push(stage.name.to_owned());
-            failed_floor = Some(stage.floor);
-        }
-        if interrupt::requested() {
-            failed.push("interrupted".to_owned());
-            break;
-        }
+    let stages = |of: Floor| {
+        let wanted = move |stage: &&Stage| stage.floor == of && floor.is_none_or(|floor| is_wanted(stage, floor));
+        STAGES.iter().filter(wanted).collect::<Vec<_>>()
+    };
+    let (api, whole) = (stages(Floor::Api), stages(Floor::Whole));
+    let mut report = Report::default();
+    report.run(&stages(Floor::Unit), &parts, Place::Here);
+    if !report.failed.is_empty() {
+        report.skip(&[api, whole].concat());
+    } else if whole.is_empty() {
+        report.run(&api, &parts, Place::Here);
+    } else {
+        report.run_beside(&api, &whole, &parts);
     }
     // Also after an interruption: a test's lab outlives a test process that was killed.
     if let Err(error) = aicr_lab::down() {
         error::tell(&error);
-        failed.push("down".to_owned());
+        report.failed.push("down".to_owned());
     }
-    eprintln!("\n{}", times.join("\n"));
-    if failed.is_empty() {
+    eprintln!("\n{}", report.lines.join("\n"));
+    if report.failed.is_empty() {
         eprintln!("all stages passed");
         return Ok(());
     }
-    Err(XtaskError::Stages { stages: failed })
+    Err(XtaskError::Stages { stages: report.failed })
+}
+
+/// What has come of some stages.
+#[derive(Default)]
+struct Report {
+    /// One line a stage.
+    lines: Vec<String>,
+    /// Names of those that failed.
+    failed: Vec<String>,
+}
+
+impl Report {
+    fn of(stages: &[&Stage], parts: &Parts, place: Place) -> Self {
+        let mut report = Self::default();
+        report.run(stages, parts, place);
+        report
+    }
+
+    /// Runs them one after the other, until a person asks to stop.
+    fn run(&mut self, stages: &[&Stage], parts: &Parts, place: Place) {
+        for stage in stages {
+            eprintln!("\n=== {}", stage.name);
+            let start = Instant::now();
+            let outcome = match stage.run {
+                Run::Check(check) => check(parts),
+                Run::Tests(binary) => floors::tests(binary, place),
+            };
+            let seconds = start.elapsed().as_secs_f64();
+            let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+            eprintln!("=== {}: {word} ({seconds:.1} s)", stage.name);
+            self.lines.push(format!("{:>16} {seconds:>8.1} s  {word}", stage.name));
+            if let Err(error) = outcome {
+                error::tell(&error);
+                self.failed.push(stage.name.to_owned());
+            }
+            if interrupt::requested() {
+                self.failed.push("interrupted".to_owned());
+                return;
+            }
+        }
+    }
+
+    /// The first of them apart, while the others run here.
+    fn run_beside(&mut self, apart: &[&Stage], here: &[&Stage], parts: &Parts) {
+        thread::scope(|scope| {
+            let beside = scope.spawn(|| Self::of(apart, parts, Place::Apart));
+            let here = Self::of(here, parts, Place::Here);
+            self.add(beside.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            self.add(here);
+        });
+        floors::tell();
+    }
+
+    fn skip(&mut self, stages: &[&Stage]) {
+        self.lines.extend(stages.iter().map(|stage| format!("{:>16}          -    not run", stage.name)));
+    }
+
+    fn add(&mut self, more: Self) {
+        self.lines.extend(more.lines);
+        self.failed.extend(more.failed);
+    }
 }
 
 /// Every floor needs what is built.
@@ -207,61 +267,6 @@ fn simulation(_: &Parts) -> Result<(), XtaskError> {
 
 fn build(_: &Parts) -> Result<(), XtaskError> {
     binaries::build_all()
-}
-
-fn api(_: &Parts) -> Result<(), XtaskError> {
-    floor_tests("api")
-}
-
-/// The drive loop in the test's own process, against an Argo CD that the test plays.
-fn engine(_: &Parts) -> Result<(), XtaskError> {
-    floor_tests("engine")
-}
-
-fn whole(_: &Parts) -> Result<(), XtaskError> {
-    floor_tests("whole")
-}
-
-/// Whether a soak begins with the crashes that the engine floor leaves out.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Crashes {
-    /// It does.
-    Too,
-    /// It does not.
-    No,
-}
-
-/// Rollouts without end, or nearly; on no list of stages, since a soak takes hours.
-pub(crate) fn soak(rollouts: u64, idle: u64, crashes: Crashes) -> Result<(), XtaskError> {
-    preflight::no_lab()?;
-    setup::parts()?;
-    binaries::build_all()?;
-    let (rollouts, idle) = (rollouts.to_string(), idle.to_string());
-    let words = ["test", "--workspace", "--test", "soak", "--", "--rollouts", &rollouts, "--idle", &idle];
-    let more: &[&str] = match crashes {
-        Crashes::Too => &["--crashes"],
-        Crashes::No => &[],
-    };
-    let mut cargo = binaries::cargo(&[&words, more].concat());
-    cargo.env("AICR_BIN_DIR", binaries::folder()).env("AICR_PEER", peer()?);
-    command::shown(&mut cargo).map_err(XtaskError::command("the soak"))
-}
-
-/// Builds what the operator's memory is compared with.
-fn peer() -> Result<PathBuf, XtaskError> {
-    let program = binaries::folder().join("aicr-peer");
-    let mut go = Command::new("go");
-    go.args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&program).arg(".");
-    go.current_dir(workspace().join("tests/peer"));
-    command::shown(&mut go).map_err(XtaskError::command("go build"))?;
-    Ok(program)
-}
-
-/// One lab at a time, so one test at a time.
-fn floor_tests(binary: &str) -> Result<(), XtaskError> {
-    let mut cargo = binaries::cargo(&["test", "--workspace", "--test", binary, "--", "--test-threads=1"]);
-    cargo.env("AICR_BIN_DIR", binaries::folder());
-    command::shown(&mut cargo).map_err(XtaskError::command("tests on real parts"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
@@ -10,6 +10,8 @@ use crate::interrupt;
 
 /// How often a shown command is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(50);
+/// How long one that is asked to end is waited for: a lab may have to come down.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Why a command did not succeed.
 #[derive(Debug, Error)]
@@ -124,11 +126,16 @@ pub fn shown_while(command: &mut Command, tick: &mut dyn FnMut()) -> Result<(), 
     Err(CommandError::Failed { line: line(command), status, said: String::new() })
 }
 
-/// SIGTERM first, so that the command may end its own children.
+/// SIGTERM first, so that the command may end its own children; some, like `unshare`, ignore it.
 fn end(child: &mut std::process::Child) {
     if let Some(process) = crate::process::Process::of(child.id()) {
         process.signal(rustix::process::Signal::TERM);
     }
+    let asked = Instant::now();
+    while asked.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(POLL);
+    }
+    drop(child.kill());
     drop(child.wait());
 }
 

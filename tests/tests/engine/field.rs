@@ -8,7 +8,7 @@ use aicr_tests::engine::story::End;
 use aicr_tests::engine::wire::{Crash, Keep, Trouble, Wire};
 use aicr_tests::engine::{BOUND, Engine, OPERATOR, Operator};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 /// An operator at plan A, on this way.
@@ -68,8 +68,11 @@ pub(crate) fn a_suspension_that_the_crd_prunes_is_said_to_be_refused(engine: &En
         (sight.reason("Ready").as_deref() == Some("EngineSuspended")).then_some(())
     });
     let enabled = |application: &Value| application["spec"]["syncPolicy"]["automated"]["enabled"].clone();
-    engine.until("every Application reads so", BOUND, |sight| {
-        sight.applications().iter().all(|one| enabled(&one.data) == false).then_some(())
+    // Read anew: a watch that began under the old schema may go on pruning.
+    engine.until_async("every Application to read so", || async {
+        let all = engine.applications().list(&ListParams::default()).await.ok()?;
+        let told = all.items.iter().filter(|one| enabled(&one.data) == false).count();
+        (told == 6).then_some(())
     });
     drop(operator);
 }

@@ -186,10 +186,13 @@ fn ignored(application: &Application, _: &Expected, _: Timestamp) -> Option<Obse
     })
 }
 
-/// Point 5, first half: a spec that Argo CD refuses does not move `comparedTo`, so this is read first (A13).
-fn refused(application: &Application, _: &Expected, _: Timestamp) -> Option<Observation> {
+/// Point 5, first half: a spec that Argo CD refuses does not move `comparedTo`, so this is read first (A13). It looks at a
+/// refused spec again only minutes later, also where it was too early itself: a controller that has just started misses
+/// projects that are there.
+fn refused(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
     let message = conditions(&application.status, &["InvalidSpecError", "UnknownError"])?;
-    Some(Observation::of(StepReason::SpecRefused, message).hopeless())
+    let action = refresh(application, expected, now);
+    Some(Observation::of(StepReason::SpecRefused, message).hopeless().with(action))
 }
 
 fn comparison_error(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {

@@ -98,6 +98,23 @@ fn each_point_alone_keeps_it_from_being_ready(#[case] path: &str, #[case] value:
     assert_eq!(observed(&application, 4).reason, reason);
 }
 
+/// A controller that has just started refuses projects that are there, and looks again only minutes later (seen on Argo CD
+/// 3.4.2): longer than a step is let stand so.
+#[test]
+fn a_spec_that_is_refused_is_looked_at_again_once_before_it_fails() {
+    let mut application = settled();
+    application["status"]["conditions"] = json!([{"type": "InvalidSpecError", "message": "project does not exist"}]);
+    let early = observed(&application, 4);
+    assert_eq!((early.outlook, early.action), (Outlook::Hopeless, None));
+    assert_eq!(observed(&application, 20).action, Some(Action::Refresh));
+    let asked = Expected { refreshed_at: Some(at(20)), ..expected() };
+    let Readiness::NotReady(after) = judge(&application, &asked, 30) else { panic!("ready") };
+    assert_eq!((after.outlook, after.action), (Outlook::Hopeless, None));
+    let adopted = Expected { proof: Proof::Asked, ..expected() };
+    let Readiness::NotReady(at_once) = judge(&application, &adopted, 0) else { panic!("ready") };
+    assert_eq!(at_once.action, Some(Action::Refresh), "what writes no content is compared only when asked for");
+}
+
 #[test]
 fn a_warning_that_says_nothing_about_the_release_does_not_count() {
     let mut application = settled();
