@@ -28,7 +28,7 @@ const APART: &str =
 /// One test at a time: there is one lab.
 pub(crate) fn tests(binary: &str, place: Place) -> Result<(), XtaskError> {
     let mut cargo = binaries::cargo(&["test", "--workspace", "--test", binary, "--", "--test-threads=1"]);
-    cargo.env("AICR_BIN_DIR", binaries::folder());
+    cargo.env("AICR_BIN_DIR", binaries::product_folder());
     match place {
         Place::Here => shown(&mut cargo),
         Place::Apart => {
@@ -106,7 +106,7 @@ pub(crate) fn soak(rollouts: u64, idle: u64, crashes: Crashes) -> Result<(), Xta
         Crashes::No => &[],
     };
     let mut cargo = binaries::cargo(&[&words, more].concat());
-    cargo.env("AICR_BIN_DIR", binaries::folder()).env("AICR_PEER", peer()?);
+    cargo.env("AICR_BIN_DIR", binaries::product_folder()).env("AICR_PEER", peer()?);
     command::shown(&mut cargo).map_err(XtaskError::command("the soak"))
 }
 
