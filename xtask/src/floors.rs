@@ -20,10 +20,10 @@ pub(crate) enum Place {
     Apart,
 }
 
-/// Hides what this machine's lab shows, its network namespaces and its pods' cgroups. The shell stays: the first process of a
+/// Takes off what this machine's lab shows, its network namespaces and its pods' cgroups. The shell stays: the first process of a
 /// machine has to reap.
-const APART: &str =
-    "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /sys/fs/cgroup && ip link set lo up && \"$@\"; exit $?";
+const APART: &str = "grep -o ' /run/netns/[^ ]*' /proc/mounts | xargs --no-run-if-empty umount; \
+    mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /sys/fs/cgroup && ip link set lo up && \"$@\"; exit $?";
 
 /// One test at a time: there is one lab.
 pub(crate) fn tests(binary: &str, place: Place) -> Result<(), XtaskError> {

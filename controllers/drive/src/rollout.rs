@@ -54,7 +54,8 @@ pub(crate) async fn step(
     view: View,
     now: Timestamp,
 ) -> Result<Look, DriveError> {
-    if hands.overtaken.holds(&seen_ref(rollout)) {
+    let applications = seen.applications.iter().map(|application| ObjectRef::of(application));
+    if hands.overtaken.holds(&seen_ref(rollout)) || hands.applied.holds_any(applications) {
         // What follows it is on its way here.
         return Ok(Look::Soon);
     }
@@ -217,7 +218,13 @@ async fn write_one(
         Write::Begin { .. } | Write::Record { .. } => Written::Done(()),
         Write::SpendToken { token } => return to.spend_token(rollout, token).await,
         Write::Create(desired) => to.create_application(desired).await?,
-        Write::Apply { desired, on } => to.apply_application(desired, on).await?,
+        Write::Apply { desired, on } => {
+            let written = to.apply_application(desired, on).await?;
+            if let Written::Done(after) = &written {
+                hands.applied.note(on, after);
+            }
+            written.forget()
+        }
         Write::Refresh { on, hard } => {
             let written = to.refresh(on, *hard).await?;
             // Only a view that has held the request can show that it was answered.

@@ -112,7 +112,7 @@ async fn to_argo_cd(hands: &mut Hands, world: &World, write: &Write, made: &mut 
             answer => answer?,
         },
         Write::Follow { on, ownership } => to.annotate_ownership(on, ownership).await?,
-        Write::Repair { desired, on, .. } => to.apply_application(desired, on).await?,
+        Write::Repair { desired, on, .. } => to.apply_application(desired, on).await?.forget(),
         Write::Recreate(desired) => {
             let written = to.create_application(desired).await?;
             let name = desired.name.clone();

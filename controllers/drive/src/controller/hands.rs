@@ -53,7 +53,10 @@ impl Look {
 pub(crate) struct Hands {
     pub(crate) gather: Gatherer,
     pub(crate) write: Writer,
+    /// Of rollouts.
     pub(crate) overtaken: Overtaken,
+    /// Of Applications.
+    pub(crate) applied: Overtaken,
     settings: Arc<DriveSettings>,
 }
 
@@ -64,6 +67,7 @@ impl Hands {
             gather: Gatherer::new(client, watches, Arc::clone(&settings), held),
             write: Writer::new(client.clone(), &settings),
             overtaken: Overtaken::default(),
+            applied: Overtaken::default(),
             settings,
         }
     }

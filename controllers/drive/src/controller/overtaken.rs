@@ -1,10 +1,10 @@
-//! Versions of a rollout that our own writes have replaced: a view that still shows one is not decided on.
+//! Versions of an object that our own writes have replaced: a view that still shows one is not decided on.
 
 use std::collections::BTreeSet;
 
 use aicr_decide::rollout::ObjectRef;
 
-/// The replaced versions of the rollout that was written last; of any other, none is known.
+/// The replaced versions of the object of one kind that was written last; of any other, none is known.
 #[derive(Debug, Default)]
 pub(crate) struct Overtaken {
     uid: String,
@@ -21,6 +21,11 @@ impl Overtaken {
             *self = Self { uid: before.uid.clone(), versions: BTreeSet::new() };
         }
         self.versions.insert(before.resource_version.clone());
+    }
+
+    /// Whether any of these is at a replaced version.
+    pub(crate) fn holds_any(&mut self, seen: impl IntoIterator<Item = ObjectRef>) -> bool {
+        seen.into_iter().any(|seen| self.holds(&seen))
     }
 
     /// Whether this is a replaced version; one that is not shows that the view has come past those that are.
@@ -51,7 +56,8 @@ mod tests {
         overtaken.note(&at("a", "1"), &at("a", "2"));
         overtaken.note(&at("a", "2"), &at("a", "3"));
         assert!(overtaken.holds(&at("a", "1")) && overtaken.holds(&at("a", "2")));
-        assert!(!overtaken.holds(&at("b", "1")), "of another rollout nothing is known");
+        assert!(!overtaken.holds(&at("b", "1")), "of another object nothing is known");
+        assert!(overtaken.holds_any([at("b", "1"), at("a", "2")]) && !overtaken.holds_any([at("b", "1")]));
         assert!(!overtaken.holds(&at("a", "3")));
         assert!(!overtaken.holds(&at("a", "1")), "an older view that comes later is not waited out for ever");
     }
@@ -64,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_rollout_written_last_is_held() {
+    fn only_the_object_written_last_is_held() {
         let mut overtaken = Overtaken::default();
         overtaken.note(&at("a", "1"), &at("a", "2"));
         overtaken.note(&at("b", "5"), &at("b", "6"));

@@ -29,8 +29,13 @@ impl Writer {
         limited(act, call, |code| code == 409).await.map(Written::forget)
     }
 
-    /// Applies a whole Application that must exist, with this UID at this version; what others added to its spec goes.
-    pub(crate) async fn apply_application(&self, desired: &Desired, on: &ObjectRef) -> Result<Written<()>, DriveError> {
+    /// Applies a whole Application that must exist, with this UID at this version, and says at which one it is then; what
+    /// others added to its spec goes.
+    pub(crate) async fn apply_application(
+        &self,
+        desired: &Desired,
+        on: &ObjectRef,
+    ) -> Result<Written<ObjectRef>, DriveError> {
         match self.take_over(on).await? {
             Written::Done(on) => self.apply_whole(desired, &on).await,
             Written::Stale => Ok(Written::Stale),
@@ -42,6 +47,9 @@ impl Writer {
         let api = self.applications();
         let act = format!("take over the fields of Application {}", on.name);
         let Written::Done(found) = bounded(&act, api.get_metadata(&on.name)).await? else { return Ok(Written::Stale) };
+        if found.metadata.resource_version.as_ref() != Some(&on.resource_version) {
+            return Ok(Written::Stale);
+        }
         let entries = found.metadata.managed_fields.unwrap_or_default();
         let Some(entries) = ownership::taken_over(&entries, manager::APPLY) else {
             return Ok(Written::Done(on.clone()));
@@ -60,13 +68,16 @@ impl Writer {
         })
     }
 
-    async fn apply_whole(&self, desired: &Desired, on: &ObjectRef) -> Result<Written<()>, DriveError> {
+    async fn apply_whole(&self, desired: &Desired, on: &ObjectRef) -> Result<Written<ObjectRef>, DriveError> {
         let mut whole = desired.body(Some(&on.uid));
         whole["metadata"]["resourceVersion"] = serde_json::json!(on.resource_version);
         let params = PatchParams::apply(manager::APPLY).force();
         let act = format!("apply Application {}", on.name);
         let api = self.applications();
-        bounded(act, api.patch(&on.name, &params, &Patch::Apply(&whole))).await.map(Written::forget)
+        Ok(match bounded(act, api.patch(&on.name, &params, &Patch::Apply(&whole))).await? {
+            Written::Done(applied) => Written::Done(ObjectRef::of(&applied)),
+            Written::Stale => Written::Stale,
+        })
     }
 
     /// Asks for a comparison.
