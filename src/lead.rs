@@ -5,7 +5,7 @@ mod trouble;
 
 use std::time::Duration;
 
-use aicr_drive::metrics::registry;
+use aicr_drive::{Fence, metrics::registry};
 use kube::{Client, Config};
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError, LeaseParams};
 use prometheus::IntGauge;
@@ -69,14 +69,21 @@ pub(crate) struct Candidate {
     namespace: String,
     identity: String,
     leading: watch::Sender<bool>,
+    fence: Fence,
     gauge: IntGauge,
 }
 
 impl Candidate {
-    /// Wants to lead under this name, and tells `leading`.
-    pub(crate) fn new(client: Client, namespace: &str, identity: &str, leading: watch::Sender<bool>) -> Self {
-        let gauge = gauge();
-        Self { client, namespace: namespace.to_owned(), identity: identity.to_owned(), leading, gauge }
+    /// Wants to lead under this name, tells `leading`, and opens the fence for as long as the lease holds.
+    pub(crate) fn new(
+        client: Client,
+        namespace: &str,
+        identity: &str,
+        leading: watch::Sender<bool>,
+        fence: Fence,
+    ) -> Self {
+        let (namespace, identity) = (namespace.to_owned(), identity.to_owned());
+        Self { client, namespace, identity, leading, fence, gauge: gauge() }
     }
 
     /// Waits for the lease and keeps it until `stop` is ready, then gives it back.
@@ -118,7 +125,8 @@ impl Candidate {
         loop {
             tokio::time::sleep(WITNESS).await;
             match self.lease().is_kept(&mut watched, Instant::now()).await {
-                Kept::Ours => {}
+                // It was renewed after the read that found it unrenewed.
+                Kept::Ours => watched.changed_after().into_iter().for_each(|after| self.fence.open_until(over(after))),
                 Kept::Unrenewed(since) if since < UNRENEWED => {}
                 Kept::Unrenewed(since) => {
                     let seconds = since.as_secs();
@@ -130,6 +138,9 @@ impl Candidate {
     }
 
     fn tell(&self, leads: bool) {
+        if !leads {
+            self.fence.close();
+        }
         self.gauge.set(i64::from(leads));
         self.leading.send_replace(leads);
     }
@@ -138,8 +149,12 @@ impl Candidate {
     async fn won(&self) -> LeaseManager {
         let (mut unread, mut watched) = (Unread::default(), Watched::default());
         loop {
+            let begun = Instant::now();
             match self.look(&mut watched).await {
-                Ok(Some(manager)) => return manager,
+                Ok(Some(manager)) => {
+                    self.fence.open_until(over(begun));
+                    return manager;
+                }
                 Ok(None) => unread = Unread::default(),
                 Err(error) if unread.is_worth_telling() => {
                     tracing::warn!(error = crate::told(&error), "the lease cannot be read");
@@ -172,6 +187,11 @@ impl Candidate {
     fn lease(&self) -> Ours<'_> {
         Ours::new(&self.client, &self.namespace, &self.identity)
     }
+}
+
+/// When a lease that was taken up or renewed after this time is over at the earliest.
+fn over(after: Instant) -> Instant {
+    after + Duration::from_secs(HOLDS)
 }
 
 /// Keeps the lease renewed; returns when it is lost.

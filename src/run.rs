@@ -5,7 +5,7 @@ mod stop;
 use std::{net::SocketAddr, sync::Arc};
 
 use aicr_certs::{CertificateResolver, Mounted};
-use aicr_drive::{Certificates, Drive, DriveSettings};
+use aicr_drive::{Certificates, Drive, DriveSettings, Fence};
 use jiff::Timestamp;
 use kube::{Client, Config};
 use tokio::{net::TcpListener, sync::watch, task::JoinError};
@@ -76,11 +76,19 @@ pub(crate) async fn run(args: &Args) -> Result<(), RunError> {
     let webhooks = listen(args.webhook_address).await?;
     let config = Config::infer().await.map_err(|source| RunError::Config(Box::new(source)))?;
     let made = |client: Result<Client, kube::Error>| client.map_err(|source| RunError::Client(Box::new(source)));
-    let client = made(aicr_drive::client(config.clone()))?;
+    let fence = Fence::default();
+    let client = made(aicr_drive::fenced(config.clone(), &fence))?;
     let lease = made(lead::client(config))?;
     let stages = Stages { drain: Drain::new(), handover: Drain::new(), end: Drain::new() };
-    let (tasks, stages) = start(args, Sockets { metrics, webhooks }, &client, lease, stages)?;
+    let holder = Holder { client: lease, fence };
+    let (tasks, stages) = start(args, Sockets { metrics, webhooks }, &client, holder, stages)?;
     tasks.watch(stages).await
+}
+
+/// What the lease is kept with, and what it opens.
+struct Holder {
+    client: Client,
+    fence: Fence,
 }
 
 struct Sockets {
@@ -97,14 +105,15 @@ fn start(
     args: &Args,
     sockets: Sockets,
     client: &Client,
-    lease: Client,
+    holder: Holder,
     stages: Stages,
 ) -> Result<(Tasks, Stages), RunError> {
     let settings = args.settings();
     let policy = args.policy(&settings);
     let resolver = Arc::new(CertificateResolver::default());
     let (sender, leading) = watch::channel(false);
-    let candidate = Candidate::new(lease, &settings.namespace, &settings.instance, sender);
+    let Holder { client: lease, fence } = holder;
+    let candidate = Candidate::new(lease, &settings.namespace, &settings.instance, sender, fence);
     let mut tasks = Tasks::default();
     let source = certificates(args, &settings, client, &resolver, &leading, &mut tasks)?;
     let drive = Drive::new(client, settings);

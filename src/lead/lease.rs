@@ -32,6 +32,10 @@ pub(super) struct Ours<'c> {
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     seen: Option<(LeaseSpec, Instant)>,
+    /// When it was read last.
+    read: Option<Instant>,
+    /// The read before the one that found it changed.
+    changed_after: Option<Instant>,
 }
 
 /// Whose a lease is.
@@ -61,13 +65,20 @@ pub(super) enum Kept {
 impl Watched {
     /// For how long it has stood like this.
     fn unchanged(&mut self, spec: &LeaseSpec, now: Instant) -> Duration {
+        let before = self.read.replace(now);
         match &self.seen {
             Some((seen, since)) if seen == spec => now.duration_since(*since),
             Some(_) | None => {
+                self.changed_after = before;
                 self.seen = Some((spec.clone(), now));
                 Duration::ZERO
             }
         }
+    }
+
+    /// A time before its last change: the read that found it as it was before. Absent where it was first seen as it is.
+    pub(super) fn changed_after(&self) -> Option<Instant> {
+        self.changed_after
     }
 
     /// For how long nothing else was seen, also where it could not be read.
@@ -234,7 +245,9 @@ mod tests {
         server.lock().unwrap().breaks_off();
         assert_eq!(ours.is_kept(&mut watched, begun + 2 * ten).await, Kept::Unrenewed(2 * ten));
         server.lock().unwrap().sets(&json!({ "renewTime": "2026-11-29T00:00:00.000000Z" }));
+        assert_eq!(watched.changed_after(), None, "it may have been renewed long before it was first seen");
         assert_eq!(ours.is_kept(&mut watched, begun + 2 * ten).await, Kept::Ours);
+        assert_eq!(watched.changed_after(), Some(begun + ten), "a read that failed has found nothing");
         server.lock().unwrap().sets(&json!({ "holderIdentity": "b" }));
         assert_eq!(ours.is_kept(&mut watched, begun + 2 * ten).await, Kept::Gone);
     }

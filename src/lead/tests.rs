@@ -121,6 +121,7 @@ pub(super) fn client(server: &Shared) -> Client {
 
 struct Replica {
     leading: watch::Receiver<bool>,
+    fence: Fence,
     stop: Drain,
     campaign: JoinHandle<Result<(), LeadError>>,
 }
@@ -128,9 +129,10 @@ struct Replica {
 fn replica(server: &Shared, name: &str) -> Replica {
     let (sender, leading) = watch::channel(false);
     let stop = Drain::new();
-    let candidate = Candidate::new(client(server), "ns", name, sender);
+    let fence = Fence::default();
+    let candidate = Candidate::new(client(server), "ns", name, sender, fence.clone());
     let campaign = tokio::spawn(candidate.campaign(stop.listener().stopping()));
-    Replica { leading, stop, campaign }
+    Replica { leading, fence, stop, campaign }
 }
 
 impl Replica {
@@ -146,11 +148,11 @@ async fn a_lease_that_is_given_back_is_taken_up_by_the_other_replica() {
     first.leads().await;
     let mut second = replica(&server, "b");
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert!(!*second.leading.borrow());
+    assert!(!*second.leading.borrow() && !second.fence.is_open());
     assert_eq!(server.lock().unwrap().holder(), Some("a"));
     first.stop.begin();
     first.campaign.await.unwrap().unwrap();
-    assert!(!*first.leading.borrow());
+    assert!(!*first.leading.borrow() && !first.fence.is_open());
     second.leads().await;
     assert_eq!(server.lock().unwrap().holder(), Some("b"));
 }
@@ -188,6 +190,23 @@ async fn who_cannot_renew_is_told_and_ends_before_the_lease_does() {
     let ended = timeout(Duration::from_secs(HOLDS), only.campaign).await.expect("still leads");
     assert!(matches!(ended.unwrap(), Err(LeadError::Lost)));
     assert!(begun.elapsed() >= trouble::ENDURED);
+}
+
+/// B88: it writes for as long as it renews, and what it knew runs out with the lease, whatever else it does not find out.
+#[tokio::test(start_paused = true)]
+async fn the_fence_is_open_for_as_long_as_the_lease_is_renewed() {
+    let server = Shared::default();
+    let mut only = replica(&server, "a");
+    only.leads().await;
+    for _ in 0..60 {
+        assert!(only.fence.is_open());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    assert!(*only.leading.borrow());
+    // Frozen: nothing of it runs, and its clock does.
+    only.campaign.abort();
+    tokio::time::sleep(Duration::from_secs(HOLDS)).await;
+    assert!(!only.fence.is_open());
 }
 
 #[tokio::test(start_paused = true)]

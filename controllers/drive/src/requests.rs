@@ -13,7 +13,7 @@ use kube::{
 };
 use tower::{Layer, Service};
 
-use crate::metrics::metrics;
+use crate::{fence::Fence, metrics::metrics};
 
 /// How long a connection may be silent. Calls have a bound of their own and watches end by themselves before: this one ends the
 /// list or watch that a server took and never answered.
@@ -23,11 +23,23 @@ const SILENCE: Duration = Duration::from_secs(330);
 ///
 /// # Errors
 /// A configuration from which no client can be made: certificates that cannot be read, a proxy of another kind.
-pub fn client(mut config: Config) -> Result<Client, kube::Error> {
+pub fn client(config: Config) -> Result<Client, kube::Error> {
+    Ok(ClientBuilder::try_from(patient(config))?.with_layer(&Counted).build())
+}
+
+/// The same, which writes only while the lease holds.
+///
+/// # Errors
+/// As [`client`].
+pub fn fenced(config: Config, fence: &Fence) -> Result<Client, kube::Error> {
+    Ok(ClientBuilder::try_from(patient(config))?.with_layer(&Counted).with_layer(fence).build())
+}
+
+fn patient(mut config: Config) -> Config {
     config.default_retry = false;
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
-    Ok(ClientBuilder::try_from(config)?.with_layer(&Counted).build())
+    config
 }
 
 /// Counts what passes.
