@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use aicr_crds::{RuntimeRollout, plan::Plan};
 use aicr_lab::product::Product;
+use aicr_tests::engine::audit::{Line, Mark};
 use aicr_tests::engine::crashes::Side;
-use aicr_tests::engine::figures::{percentile, slope};
+use aicr_tests::engine::figures::{covered, percentile, slope};
 use aicr_tests::engine::plans::{self, Which};
 use aicr_tests::engine::process::{Process, Taken};
 use aicr_tests::engine::{ARGO_CD, BOUND, Engine, OPERATOR};
+use jiff::Timestamp;
 
 /// Releases of the rollout on which steps are measured.
 const STEPS: usize = 18;
@@ -79,25 +81,31 @@ impl Soak {
         let all = [plans::row(STEPS, "1.0.0"), plans::row(STEPS, "1.1.0"), plans::row(STEPS, "1.2.0")];
         engine.runtime(&all);
         let operator = self.operator();
-        let (mut seconds, mark) = (Vec::new(), engine.audit.mark());
+        let (mut seconds, mut own, mark) = (Vec::new(), Vec::new(), engine.audit.mark());
         let mut requests = 0;
         for plan in &all {
             let before: u64 = operator.requests().values().sum();
             engine.pin(plan.digest());
-            let begun = Instant::now();
+            let (here, begun) = (engine.audit.mark(), Timestamp::now());
             engine.settle(plan, BOUND);
-            seconds.push(begun.elapsed().as_secs_f64());
+            let ended = Timestamp::now();
+            seconds.push(ended.duration_since(begun).as_secs_f64());
+            own.push(own_share(engine, here, (begun, ended)));
             requests += operator.requests().values().sum::<u64>() - before;
         }
-        let waits = reactions(engine, mark);
+        let (waits, writes) = (reactions(engine, mark, Next::Step), reactions(engine, mark, Next::Write));
         let steps = STEPS * all.len();
         println!(
             "steps: {steps} in rollouts of {STEPS}; from Argo CD's last write to the operator's next: p50 {:.1} ms, \
-             p99 {:.1} ms; {:.1} requests a step; a rollout {:.2} s",
+             p99 {:.1} ms, and to the next step's: p50 {:.1} ms, p99 {:.1} ms; {:.1} requests a step; a rollout {:.2} s, \
+             {:.2} s of them outside the API server",
+            percentile(&writes, 0.5),
+            percentile(&writes, 0.99),
             percentile(&waits, 0.5),
             percentile(&waits, 0.99),
             ratio(requests, steps),
             percentile(&seconds, 0.5),
+            percentile(&own, 0.5),
         );
     }
 
@@ -165,20 +173,38 @@ impl Soak {
     }
 }
 
-/// From each answer to Argo CD to the operator's next creation or apply of an Application, in milliseconds.
-fn reactions(engine: &Engine, mark: aicr_tests::engine::audit::Mark) -> Vec<f64> {
-    let is_application = |line: &&aicr_tests::engine::audit::Line| line.resource == "applications";
+/// What a reaction is measured to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Any write of the operator's.
+    Write,
+    /// Its next creation or apply of an Application.
+    Step,
+}
+
+/// From each answer to Argo CD to the operator's next write, in milliseconds.
+fn reactions(engine: &Engine, mark: Mark, next: Next) -> Vec<f64> {
     let ready = engine.audit.taken_since(mark, ARGO_CD);
-    let ready: Vec<_> = ready.iter().filter(is_application).map(|line| line.answered).collect();
-    let begun = engine.audit.taken_since(mark, OPERATOR);
-    let begun = begun.iter().filter(is_application).filter(|line| line.body["spec"]["source"].is_object());
-    let since =
-        |at: jiff::Timestamp| ready.iter().filter(|ready| **ready < at).max().map(|ready| at.duration_since(*ready));
-    begun
-        .filter_map(|line| since(line.received))
-        .map(|wait| wait.as_secs_f64() * 1000.0)
-        .filter(|wait| *wait < 1000.0)
-        .collect()
+    let ready = ready.iter().filter(|line| line.resource == "applications").map(|line| line.answered);
+    let begins = |line: &&Line| line.resource == "applications" && line.body["spec"]["source"].is_object();
+    let written = engine.audit.taken_since(mark, OPERATOR);
+    let written: Vec<_> = written
+        .iter()
+        .filter(|line| next == Next::Write || begins(line))
+        .filter(|line| line.resource != "leases")
+        .map(|line| line.received)
+        .collect();
+    let after = |ready: Timestamp| written.iter().filter(|at| **at > ready).min().map(|at| at.duration_since(ready));
+    ready.filter_map(after).map(|wait| wait.as_secs_f64() * 1000.0).filter(|wait| *wait < 1000.0).collect()
+}
+
+/// Seconds of this time in which the API server had nothing to answer to anybody.
+fn own_share(engine: &Engine, mark: Mark, (begun, ended): (Timestamp, Timestamp)) -> f64 {
+    let since = |at: Timestamp| at.duration_since(begun).as_secs_f64();
+    let calls =
+        engine.audit.calls_since(mark).into_iter().map(|(received, answered)| (since(received), since(answered)));
+    let whole = since(ended);
+    whole - covered(&calls.collect::<Vec<_>>(), 0.0, whole)
 }
 
 fn line(done: usize, begun: Instant, operator: &Process, taken: Taken) {

@@ -51,19 +51,39 @@ impl Audit {
         Mark { place, at: Timestamp::now() }
     }
 
+    /// When each call since the mark came in and was answered, whoever made it; watches are left out.
+    pub fn calls_since(&self, mark: Mark) -> Vec<(Timestamp, Timestamp)> {
+        let calls = self.lines_since(mark, |line| {
+            let event: Value = serde_json::from_str(line).ok()?;
+            let is_call = event["stage"] == "ResponseComplete" && event["verb"] != "watch";
+            is_call.then(|| received_and_answered(&event)).flatten()
+        });
+        calls.into_iter().filter(|(received, _)| *received >= mark.at).collect()
+    }
+
     /// What this user wrote since the mark, and the API server took; reads are left out.
     ///
     /// A line is written after the answer: what a watch already told of may come into the log later than the mark. When it came in is
     /// the API server's word, and its clock is this machine's.
     pub fn taken_since(&self, mark: Mark, user: &str) -> Vec<Line> {
-        let read = || -> std::io::Result<Vec<Line>> {
+        let lines = self.lines_since(mark, |line| taken(line, user));
+        lines.into_iter().filter(|line| line.received >= mark.at).collect()
+    }
+
+    fn lines_since<T>(&self, mark: Mark, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        let all = || -> std::io::Result<Vec<T>> {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(mark.place))?;
             let lines = BufReader::new(file).lines().map_while(Result::ok);
-            Ok(lines.filter_map(|line| taken(&line, user)).filter(|line| line.received >= mark.at).collect())
+            Ok(lines.filter_map(|line| read(&line)).collect())
         };
-        read().unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
+        all().unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
     }
+}
+
+fn received_and_answered(event: &Value) -> Option<(Timestamp, Timestamp)> {
+    let time = |field: &str| event[field].as_str()?.parse().ok();
+    Some((time("requestReceivedTimestamp")?, time("stageTimestamp")?))
 }
 
 fn taken(line: &str, user: &str) -> Option<Line> {
@@ -78,6 +98,7 @@ fn taken(line: &str, user: &str) -> Option<Line> {
     if event["user"]["username"] != user || event["stage"] != "ResponseComplete" || !writes || code >= 300 {
         return None;
     }
+    let (received, answered) = received_and_answered(&event)?;
     let text = |field: &str| event["objectRef"][field].as_str().unwrap_or_default().to_owned();
     Some(Line {
         verb: verb.to_owned(),
@@ -85,7 +106,7 @@ fn taken(line: &str, user: &str) -> Option<Line> {
         name: text("name"),
         subresource: text("subresource"),
         body: event["requestObject"].clone(),
-        received: event["requestReceivedTimestamp"].as_str()?.parse().ok()?,
-        answered: event["stageTimestamp"].as_str()?.parse().ok()?,
+        received,
+        answered,
     })
 }

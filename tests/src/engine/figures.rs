@@ -25,6 +25,19 @@ pub fn slope(points: &[(f64, f64)]) -> f64 {
     if across == 0.0 || !across.is_finite() { 0.0 } else { along / across }
 }
 
+/// How much of the time from `from` on these spans cover together, in the unit they are given in.
+pub fn covered(spans: &[(f64, f64)], from: f64, to: f64) -> f64 {
+    let mut spans: Vec<(f64, f64)> = spans.iter().map(|(begin, end)| (begin.max(from), end.min(to))).collect();
+    spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut reached = from;
+    let mut sum = 0.0;
+    for (begin, end) in spans {
+        sum += (end - begin.max(reached)).max(0.0);
+        reached = reached.max(end);
+    }
+    sum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +48,13 @@ mod tests {
         assert!((percentile(&readings, 0.5) - 3.0).abs() < 1e-9);
         assert!((percentile(&readings, 1.0) - 5.0).abs() < 1e-9);
         assert!(percentile(&[], 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn spans_that_overlap_count_once_and_what_lies_outside_not_at_all() {
+        let spans = [(4.0, 6.0), (1.0, 3.0), (2.0, 3.5), (2.5, 2.7), (9.0, 12.0), (-5.0, 0.5), (20.0, 30.0)];
+        assert!((covered(&spans, 0.0, 10.0) - 6.0).abs() < 1e-9);
+        assert!(covered(&[], 0.0, 10.0).abs() < 1e-9);
     }
 
     #[test]
