@@ -1,7 +1,7 @@
 //! Building the workspace's own binaries, the one way that all stages share.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use aicr_lab::product::Product;
@@ -67,17 +67,13 @@ fn assemble() -> Result<(), XtaskError> {
     build.args(["build", "--profile", "image", "--target", TARGET, "--package", OPERATOR, "--bin", OPERATOR]);
     command::shown(build.current_dir(workspace())).map_err(XtaskError::command("build the operator of the image"))?;
     let product = product_folder();
-    let write = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| XtaskError::Write { path, source }
-    };
-    fs::create_dir_all(&product).map_err(write(&product))?;
+    fs::create_dir_all(&product).map_err(XtaskError::write(&product))?;
     let image = folder().with_file_name("image");
     let pieces = OTHERS.into_iter().map(|name| (folder().join(name), name)).chain([(image.join(OPERATOR), OPERATOR)]);
     for (from, name) in pieces {
         // Renamed over what is there: a program that runs is not written to.
         let (new, place) = (product.join(format!("{name}.new")), product.join(name));
-        fs::copy(&from, &new).and_then(|_| fs::rename(&new, &place)).map_err(write(&place))?;
+        fs::copy(&from, &new).and_then(|_| fs::rename(&new, &place)).map_err(XtaskError::write(&place))?;
     }
     Ok(())
 }

@@ -63,6 +63,11 @@ impl XtaskError {
         move |source| Self::Read { path, source }
     }
 
+    pub(crate) fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Write { path, source }
+    }
+
     pub(crate) fn command(act: &'static str) -> impl FnOnce(CommandError) -> Self {
         move |source| Self::Command { act, source }
     }

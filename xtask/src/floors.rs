@@ -1,7 +1,7 @@
 //! The tests on real parts: on this machine, or on one of their own beside it.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use aicr_lab::{Layout, command, preflight, workspace};
@@ -47,14 +47,10 @@ fn shown(tests: &mut Command) -> Result<(), XtaskError> {
 /// The same command on a machine of its own, which ends with it.
 fn apart(tests: &Command, name: &str) -> Result<(), XtaskError> {
     let log = log(name);
-    let write = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| XtaskError::Write { path, source }
-    };
     let folder = log.parent().unwrap_or(&log);
-    fs::create_dir_all(folder).map_err(write(folder))?;
-    let said = File::create(&log).map_err(write(&log))?;
-    let errors = said.try_clone().map_err(write(&log))?;
+    fs::create_dir_all(folder).map_err(XtaskError::write(folder))?;
+    let said = File::create(&log).map_err(XtaskError::write(&log))?;
+    let errors = said.try_clone().map_err(XtaskError::write(&log))?;
     let mut machine = Command::new("unshare");
     machine.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", APART, "sh"]);
     machine.arg(tests.get_program()).args(tests.get_args()).current_dir(workspace());

@@ -245,9 +245,8 @@ fn moto() -> Result<PathBuf, XtaskError> {
     if complete.is_file() {
         return Ok(folder);
     }
-    let write = |path: PathBuf| move |source: io::Error| XtaskError::Write { path, source };
     match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(write(folder)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(XtaskError::write(&folder)(error)),
         Err(_) | Ok(()) => {}
     }
     let act = XtaskError::command("install moto");
@@ -256,7 +255,7 @@ fn moto() -> Result<PathBuf, XtaskError> {
     let mut pip = Command::new(folder.join("bin/pip"));
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(&pins);
     command::shown(&mut venv).and_then(|()| command::shown(&mut pip)).map_err(act)?;
-    fs::write(&complete, key).map_err(write(complete.clone()))?;
+    fs::write(&complete, key).map_err(XtaskError::write(&complete))?;
     Ok(folder)
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check(helm: &Path, set: &Path) -> Result<(), XtaskError> {
     let path = path(set);
     let rendered = normal(&render(helm, set)?);
     if env::var_os(UPDATE).is_some() {
-        return fs::write(&path, rendered).map_err(|source| XtaskError::Write { path, source });
+        return fs::write(&path, rendered).map_err(XtaskError::write(&path));
     }
     let Ok(agreed) = fs::read_to_string(&path) else { return Err(XtaskError::Missing { path }) };
     match first_difference(&agreed, &rendered) {

@@ -17,16 +17,19 @@ const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 /// Where status was lost, or speaks of another step, its clocks start now. Halted time does not count: on release
 /// `timeoutFrom` is now.
 pub fn current(rollout: &RuntimeRollout, index: usize, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
-    let place = place(index);
-    let stored = rollout.status.as_ref().and_then(|status| status.current.as_ref());
-    let known = stored.filter(|current| current.index == place && current.release == step.release).cloned();
-    let Some(mut current) = known else { return begun(index, step, halt, now) };
+    let Some(mut current) = known(rollout, index, step).cloned() else { return begun(index, step, halt, now) };
     if current.halted && halt.is_none() {
         current.timeout_from = Time(now);
         current.failing_since = None;
     }
     current.halted = halt.is_some();
     current
+}
+
+/// What status knows of this step; nothing where it speaks of another.
+pub(super) fn known<'a>(rollout: &'a RuntimeRollout, index: usize, step: &Step) -> Option<&'a CurrentStep> {
+    let stored = rollout.status.as_ref().and_then(|status| status.current.as_ref());
+    stored.filter(|current| current.index == place(index) && current.release == step.release)
 }
 
 fn place(index: usize) -> i32 {

@@ -8,7 +8,7 @@ use aicr_crds::{
 use jiff::Timestamp;
 
 use super::{
-    current::{action_timeout, current},
+    current::{action_timeout, current, known},
     drift::{is_owned, wanted_print},
     position::Position,
     readiness::Proof,
@@ -24,12 +24,11 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, n
     let step = &position.steps()[index];
     let starting = Why::Starting { release: step.release.clone(), operation: step.operation };
     let application = position.application(&step.release);
-    let stored = position.rollout.status.as_ref().and_then(|status| status.current.as_ref());
-    let stored = stored.filter(|it| usize::try_from(it.index) == Ok(index) && it.release == step.release);
-    match evidence(seen, step, application, stored, now) {
+    let known = known(position.rollout, index, step);
+    match evidence(seen, step, application, known, now) {
         Evidence::Newer => return Verdict::Wait(starting, Some(next_second(now))),
         Evidence::Taken => return Verdict::Do(Write::Begin { index }, starting),
-        Evidence::Older if stored.is_none() => return Verdict::Do(Write::Begin { index }, starting),
+        Evidence::Older if known.is_none() => return Verdict::Do(Write::Begin { index }, starting),
         Evidence::Older => {}
     }
     if let Some(trouble) = &seen.facts.trouble {
