@@ -51,20 +51,20 @@ impl Digest {
     /// The first `digits` hex digits (64 at most).
     pub fn prefix(&self, digits: usize) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-        let mut hex = String::with_capacity(64);
-        for byte in self.0.iter().take(digits.div_ceil(2)) {
-            hex.push(digit(byte >> 4));
-            hex.push(digit(byte & 15));
+        let mut hex = [0; 64];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0).take(digits.div_ceil(2)) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
         }
-        hex.truncate(digits);
-        hex
+        // They are ASCII.
+        str::from_utf8(&hex[..digits.min(64)]).unwrap_or_default().to_owned()
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sha256:{}", self.hex())
+        f.write_str("sha256:")?;
+        f.write_str(&self.hex())
     }
 }
 

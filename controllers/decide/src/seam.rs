@@ -62,6 +62,6 @@ mod broken {
             return rollout.spec.binding_digest().ok();
         }
         let uid = rollout.metadata.uid.as_deref()?;
-        Some(Digest::of(format!("{uid} {}", rollout.spec.schema_version).as_bytes()))
+        Some(Digest::of([uid, " ", &rollout.spec.schema_version].concat().as_bytes()))
     }
 }

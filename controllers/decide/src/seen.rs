@@ -122,7 +122,7 @@ pub struct RolloutSeen {
     /// Other unfinished rollouts of this runtime: when created, and name.
     pub unfinished: Vec<(Timestamp, String)>,
     /// What only the hands can find out.
-    pub facts: Facts,
+    pub facts: Arc<Facts>,
 }
 
 /// The rollout's runtime.
@@ -170,7 +170,7 @@ pub struct World {
     /// The installation, as AICR's command lines need it.
     pub install: Arc<Installation>,
     /// The runtime itself.
-    pub runtime: ClusterRuntime,
+    pub runtime: Arc<ClusterRuntime>,
     /// Argo CD.
     pub engine: EngineState,
     /// Resolution.
@@ -190,7 +190,7 @@ pub struct World {
     /// Stored assessments by input label.
     pub assessments: BTreeMap<String, Arc<Assessment>>,
     /// What only the hands can find out.
-    pub facts: Facts,
+    pub facts: Arc<Facts>,
 }
 
 /// A stored upgrade-check report, reduced to what decides.

@@ -240,7 +240,7 @@ impl Control {
 
     /// The runtime with everything around it. What fails is tried again by itself: no trouble with a Job keeps a rollout
     /// from its time-out.
-    async fn around(&mut self, runtime: ClusterRuntime, now: Timestamp, next: &mut Earliest) {
+    async fn around(&mut self, runtime: Arc<ClusterRuntime>, now: Timestamp, next: &mut Earliest) {
         let jobs = self.look_at_jobs(&runtime, now, next).await;
         if jobs && self.patience.is_over("upkeep", now) {
             let begun = Instant::now();
@@ -274,9 +274,9 @@ impl Control {
         sight.lacks.is_none()
     }
 
-    async fn resolve(&mut self, runtime: &ClusterRuntime, now: Timestamp, next: &mut Earliest) {
+    async fn resolve(&mut self, runtime: &Arc<ClusterRuntime>, now: Timestamp, next: &mut Earliest) {
         let begun = Instant::now();
-        let sight = self.hands.gather.world(runtime.clone(), self.resolution.clone(), &self.jobs).await;
+        let sight = self.hands.gather.world(Arc::clone(runtime), self.resolution.clone(), &self.jobs).await;
         let mut world = sight.world;
         let looked = self.resolver.step(&mut self.hands, &mut world, now).await;
         self.resolution = world.resolution;

@@ -2,6 +2,8 @@
 
 mod end;
 
+use std::sync::Arc;
+
 use aicr_crds::{
     RuntimeRollout,
     application::Application,
@@ -60,7 +62,7 @@ pub(crate) async fn step(
         return Ok(Look::Soon);
     }
     // What could not be written is tried again each time.
-    seen.facts.trouble = hands.gather.troubles.reads();
+    Arc::make_mut(&mut seen.facts).trouble = hands.gather.troubles.reads();
     decided(hands, rollout, seen, view, now).await
 }
 
@@ -114,7 +116,7 @@ async fn hindered(
     error: DriveError,
     now: Timestamp,
 ) -> Result<Look, DriveError> {
-    seen.facts.trouble = hands.gather.troubles.of(&rollout.name_any());
+    Arc::make_mut(&mut seen.facts).trouble = hands.gather.troubles.of(&rollout.name_any());
     let verdict = rollout::next(rollout, &seen, now);
     let carried = match &verdict {
         Verdict::Do(..) => return Err(error),

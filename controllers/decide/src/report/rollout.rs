@@ -36,7 +36,7 @@ pub fn status(
         Shown::Phase(phase) => phase,
     };
     let none = RuntimeRolloutStatus::default();
-    let stored = rollout.status.as_ref().unwrap_or(&none);
+    let stored = position.status.unwrap_or(&none);
     let step = in_question(position, verdict);
     let current = step.map(|index| observed(position, seen, index, verdict, now));
     let ended = ended_at(rollout, verdict, now);
@@ -164,9 +164,7 @@ fn observed(
     let step = &position.steps()[index];
     let mut step = match verdict {
         Verdict::Do(Write::Begin { .. }, _) => begun(index, step, halt(seen), now),
-        Verdict::Do(..) | Verdict::Wait(..) | Verdict::End(..) => {
-            current(position.rollout, index, step, halt(seen), now)
-        }
+        Verdict::Do(..) | Verdict::Wait(..) | Verdict::End(..) => current(position, index, step, halt(seen), now),
     };
     if let Why::Step { reason, detail, .. } | Why::StepFailed { reason, detail, .. } = verdict.why() {
         step.observed = Some(bounded(worded(*reason, detail), RELEASE_LIMIT));

@@ -7,7 +7,7 @@ use aicr_crds::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::why::Halt;
+use super::{position::Position, why::Halt};
 
 /// Time for a step whose `actionTimeout` cannot be read (the CRD's CEL forbids that).
 const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
@@ -16,8 +16,8 @@ const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 ///
 /// Where status was lost, or speaks of another step, its clocks start now. Halted time does not count: on release
 /// `timeoutFrom` is now.
-pub fn current(rollout: &RuntimeRollout, index: usize, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
-    let Some(mut current) = known(rollout, index, step).cloned() else { return begun(index, step, halt, now) };
+pub fn current(position: &Position<'_>, index: usize, step: &Step, halt: Option<Halt>, now: Timestamp) -> CurrentStep {
+    let Some(mut current) = known(position, index, step).cloned() else { return begun(index, step, halt, now) };
     if current.halted && halt.is_none() {
         current.timeout_from = Time(now);
         current.failing_since = None;
@@ -27,8 +27,8 @@ pub fn current(rollout: &RuntimeRollout, index: usize, step: &Step, halt: Option
 }
 
 /// What status knows of this step; nothing where it speaks of another.
-pub(super) fn known<'a>(rollout: &'a RuntimeRollout, index: usize, step: &Step) -> Option<&'a CurrentStep> {
-    let stored = rollout.status.as_ref().and_then(|status| status.current.as_ref());
+pub(super) fn known<'a>(position: &Position<'a>, index: usize, step: &Step) -> Option<&'a CurrentStep> {
+    let stored = position.status.and_then(|status| status.current.as_ref());
     stored.filter(|current| current.index == place(index) && current.release == step.release)
 }
 

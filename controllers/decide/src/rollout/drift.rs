@@ -76,14 +76,17 @@ pub(super) fn drift(position: &Position<'_>, seen: &RolloutSeen) -> Vec<Differen
     let items = ByName::of(&spec.inventory, |item| &item.application);
     let steps = ByName::of(&spec.steps, |step| &step.release);
     let owned = position.applications().filter(|application| is_owned(application, &spec.runtime.uid));
-    let beside = position.written.keys().map(String::as_str).chain(owned.map(Application::name));
-    let mut names: Vec<&str> = items.sorted.iter().map(|item| item.application.as_str()).collect();
-    names.extend(beside.filter(|name| items.first(name).is_none()));
-    names.sort_unstable();
-    names.dedup();
-    let planned = |name: &str| Planned { item: items.first(name), step: steps.first(name) };
-    let judged = names.into_iter().filter(|name| Some(*name) != in_flight);
-    judged.filter_map(|name| difference(name, planned(name), position, seen)).collect()
+    let wrote = position.written.keys().map(String::as_str);
+    let unwritten = owned.map(Application::name).filter(|name| position.entry(name).is_none());
+    let beside = wrote.chain(unwritten).filter(|name| items.first(name).is_none()).map(|name| (name, None));
+    let listed = items.sorted.iter().map(|item| (item.application.as_str(), Some(*item)));
+    let judged = listed.chain(beside).filter(|(name, _)| Some(*name) != in_flight);
+    let planned = judged.map(|(name, item)| (name, Planned { item, step: steps.first(name) }));
+    let mut found: Vec<Difference> =
+        planned.filter_map(|(name, planned)| difference(name, planned, position, seen)).collect();
+    found.sort_by(|one, other| one.application.cmp(&other.application));
+    found.dedup_by(|one, other| one.application == other.application);
+    found
 }
 
 /// A list by the names of what is in it.

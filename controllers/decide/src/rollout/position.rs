@@ -1,9 +1,9 @@
 //! How far a rollout has come, found anew from its spec, its `written` annotation and the Applications; never from status.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use aicr_crds::{
-    RuntimeRollout,
+    RuntimeRollout, RuntimeRolloutStatus,
     application::Application,
     keys::annotation,
     rollout::{Operation, Step, Written, WrittenEntry},
@@ -15,7 +15,9 @@ pub struct Position<'a> {
     /// The rollout.
     pub rollout: &'a RuntimeRollout,
     /// What it did, as it wrote itself.
-    pub written: Written,
+    pub written: Cow<'a, Written>,
+    /// What status says of it: clocks, and words for people. It may be lost, and is found anew.
+    pub status: Option<&'a RuntimeRolloutStatus>,
     /// Place of the step in flight.
     pub in_flight: Option<usize>,
     /// Place of the next step to start, when none is in flight.
@@ -30,10 +32,19 @@ impl<'a> Position<'a> {
     /// A step is in flight from the moment its Application names this rollout until `written` says it was found ready;
     /// of several that name it the last in order, as it would not have begun before the others were ready.
     pub fn find(rollout: &'a RuntimeRollout, applications: &'a [Arc<Application>]) -> Self {
+        Self::knowing(rollout, Cow::Owned(written(rollout)), applications)
+    }
+
+    /// The same, where what it wrote has been read.
+    pub fn knowing(
+        rollout: &'a RuntimeRollout,
+        written: Cow<'a, Written>,
+        applications: &'a [Arc<Application>],
+    ) -> Self {
         let mut by_name: Vec<&Application> = applications.iter().map(AsRef::as_ref).collect();
         by_name.sort_by_key(|application| application.name());
-        let written = written(rollout);
-        let mut position = Self { rollout, written, in_flight: None, next: None, applications, by_name };
+        let status = rollout.status.as_ref();
+        let mut position = Self { rollout, written, status, in_flight: None, next: None, applications, by_name };
         let begun = position.steps().iter().rposition(|step| position.is_begun(step));
         let after = begun.map_or(0, |index| index + 1);
         match begun.filter(|index| !position.is_done(*index)) {
@@ -46,6 +57,12 @@ impl<'a> Position<'a> {
             (position.in_flight, position.next) = (None, Some(index));
         }
         position
+    }
+
+    /// The same where status was lost: clocks start anew.
+    #[must_use]
+    pub fn without_status(self) -> Self {
+        Self { status: None, ..self }
     }
 
     /// The steps in order.

@@ -38,9 +38,9 @@ const ERRORS: [&str; 5] = ["ComparisonError", "InvalidSpecError", "UnknownError"
 
 /// What the release must be.
 #[derive(Clone, Debug)]
-pub struct Expected {
+pub struct Expected<'a> {
     /// UID that the rollout recorded, where it did.
-    pub uid: Option<String>,
+    pub uid: Option<&'a str>,
     /// Fingerprint that the plan gives.
     pub fingerprint: Digest,
     /// When the step was begun, before its write.
@@ -54,15 +54,15 @@ pub struct Expected {
     /// From when an operation for other content may be terminated.
     pub terminate_after: Timestamp,
     /// The rollout whose own sync must have run; a Verify changes no content, so only that proves anything.
-    pub sync_of: Option<String>,
+    pub sync_of: Option<&'a str>,
     /// When a comparison past Argo CD's caches was asked for, by this step.
     pub hard_refreshed_at: Option<Timestamp>,
     /// Since when the release's own gate passes, as this step found it.
     pub gate_passed_since: Option<Timestamp>,
     /// Live objects of the release.
-    pub live: Live,
+    pub live: &'a Live,
     /// Releases that the rollout removes: with those, objects may be shared for a while (A152).
-    pub removes: Vec<String>,
+    pub removes: Vec<&'a str>,
     /// What shows that a comparison is newer than the step's write.
     pub proof: Proof,
 }
@@ -130,7 +130,7 @@ impl Observation {
 }
 
 /// One point of the rule: what stands against readiness, or nothing.
-type Check = fn(&Application, &Expected, Timestamp) -> Option<Observation>;
+type Check = fn(&Application, &Expected<'_>, Timestamp) -> Option<Observation>;
 
 /// All points by name, in the order in which they are asked.
 const CHECKS: [(&str, Check); 11] = [
@@ -148,23 +148,23 @@ const CHECKS: [(&str, Check); 11] = [
 ];
 
 /// Judges an Application at `now`.
-pub fn readiness(application: &Application, expected: &Expected, now: Timestamp) -> Readiness {
+pub fn readiness(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Readiness {
     let mut whole = CHECKS.iter().filter(|(name, _)| !seam::is_broken(name));
     let blocked = whole.find_map(|(_, check)| check(application, expected, now));
     blocked.map_or(Readiness::Ready, Readiness::NotReady)
 }
 
 /// Point 10.
-fn own_gate(_: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+fn own_gate(_: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     gate::gate(expected, now)
 }
 
 /// Points 1 and 2: it is the object that was written, as it was written.
-fn identity(application: &Application, expected: &Expected, _: Timestamp) -> Option<Observation> {
+fn identity(application: &Application, expected: &Expected<'_>, _: Timestamp) -> Option<Observation> {
     if application.is_deleting() {
         return Some(Observation::of(StepReason::Deleting, "the Application is being deleted"));
     }
-    let recreated = expected.uid.as_deref().is_some_and(|uid| uid != application.uid());
+    let recreated = expected.uid.is_some_and(|uid| uid != application.uid());
     let edited = application.fingerprint != expected.fingerprint || application.foreign_source;
     (recreated || edited).then(|| {
         let what = if recreated {
@@ -177,7 +177,7 @@ fn identity(application: &Application, expected: &Expected, _: Timestamp) -> Opt
 }
 
 /// An Application that Argo CD is told to leave alone keeps its last status for ever.
-fn ignored(application: &Application, _: &Expected, _: Timestamp) -> Option<Observation> {
+fn ignored(application: &Application, _: &Expected<'_>, _: Timestamp) -> Option<Observation> {
     (application.annotations.skip_reconcile.as_deref() == Some("true")).then(|| {
         Observation::of(
             StepReason::EngineWedged,
@@ -189,13 +189,13 @@ fn ignored(application: &Application, _: &Expected, _: Timestamp) -> Option<Obse
 /// Point 5, first half: a spec that Argo CD refuses does not move `comparedTo`, so this is read first (A13). It looks at a
 /// refused spec again only minutes later, also where it was too early itself: a controller that has just started misses
 /// projects that are there.
-fn refused(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+fn refused(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     let message = conditions(&application.status, &["InvalidSpecError", "UnknownError"])?;
     let action = refresh(application, expected, now);
     Some(Observation::of(StepReason::SpecRefused, message).hopeless().with(action))
 }
 
-fn comparison_error(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+fn comparison_error(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     let message = conditions(&application.status, &["ComparisonError"])?;
     let lower = message.to_lowercase();
     let reason = if ["401", "403", "unauthorized", "denied", "expired"].iter().any(|word| lower.contains(word)) {
@@ -212,7 +212,7 @@ fn comparison_error(application: &Application, expected: &Expected, now: Timesta
 }
 
 /// Point 3: the last comparison was of this source and destination.
-fn compared(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+fn compared(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     (application.status.compared_to != Some(expected.fingerprint)).then(|| {
         Observation::of(StepReason::WaitingForComparison, "Argo CD has not compared the current source yet")
             .with(refresh(application, expected, now))
@@ -220,7 +220,7 @@ fn compared(application: &Application, expected: &Expected, now: Timestamp) -> O
 }
 
 /// Points 4 and 5: live objects are as rendered, and no error stands.
-fn synced(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+fn synced(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     let status = &application.status;
     let unsynced: Vec<&str> = status.unsynced.iter().map(|resource| resource.name.as_str()).collect();
     match &status.sync {
@@ -242,7 +242,7 @@ fn synced(application: &Application, expected: &Expected, now: Timestamp) -> Opt
     }
 }
 
-fn not_applied(status: &ApplicationStatus, expected: &Expected) -> Option<Observation> {
+fn not_applied(status: &ApplicationStatus, expected: &Expected<'_>) -> Option<Observation> {
     if let Some(message) = conditions(status, &["ExcludedResourceWarning"]) {
         return Some(Observation::of(StepReason::NotAllApplied, message).hopeless());
     }
@@ -256,17 +256,17 @@ fn not_applied(status: &ApplicationStatus, expected: &Expected) -> Option<Observ
 }
 
 /// Whether Argo CD's words name one of these Applications; names are split where none of their characters stands.
-pub(super) fn names_any(message: &str, names: &[String]) -> bool {
+pub(super) fn names_any(message: &str, names: &[&str]) -> bool {
     let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.'));
     let mut words = words.map(|word| word.trim_matches('.'));
-    words.any(|word| names.iter().any(|name| name == word))
+    words.any(|word| names.contains(&word))
 }
 
 /// Point 8: the comparison began after our write and after the last operation.
 ///
 /// The second half is Argo CD's own clock. For the first, a comparison that this step asked for and that was made (Argo CD
 /// takes the annotation off) is proof without clocks (A28).
-fn fresh(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+fn fresh(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     let finished = application.status.operation.as_ref().and_then(|state| state.finished_at);
     // `reconciledAt` has one-second resolution (A15).
     let after = |at: Timestamp| {
@@ -285,7 +285,7 @@ fn fresh(application: &Application, expected: &Expected, now: Timestamp) -> Opti
 }
 
 /// Once per observation: only when none is asked for, and none was since the evidence grew old.
-fn refresh(application: &Application, expected: &Expected, now: Timestamp) -> Option<Action> {
+fn refresh(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Action> {
     let asked = application.annotations.refresh.is_some();
     let finished = application.status.operation.as_ref().and_then(|state| state.finished_at);
     let stale_since = finished.map_or(expected.since, |finished| finished.max(expected.since));
@@ -298,7 +298,7 @@ fn refresh(application: &Application, expected: &Expected, now: Timestamp) -> Op
 
 /// Point 9. Health of a CRD that was just established stays bad, or Progressing, until the next comparison, and the first
 /// one that is asked for may come too early as well.
-fn health(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+fn health(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     let (reason, looks) = match &application.status.health {
         Some(HealthStatus::Healthy) => return None,
         Some(HealthStatus::Progressing) => (StepReason::HealthProgressing, Some(PROGRESSING)),
@@ -324,7 +324,7 @@ const BAD: Looks = Looks { first: STALE_AFTER, again: AGAIN_AFTER };
 const PROGRESSING: Looks = Looks { first: PROGRESSING_AFTER, again: PROGRESSING_AFTER };
 
 /// Once since it turned to what it is, then again and again after each comparison that was asked for and made.
-fn look_again(application: &Application, expected: &Expected, looks: &Looks, now: Timestamp) -> Option<Action> {
+fn look_again(application: &Application, expected: &Expected<'_>, looks: &Looks, now: Timestamp) -> Option<Action> {
     let status = &application.status;
     let since = status.health_since.map_or(expected.since, |since| since.max(expected.since));
     let due = match expected.refreshed_at.filter(|asked| *asked >= since) {

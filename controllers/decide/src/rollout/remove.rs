@@ -104,7 +104,7 @@ pub(super) fn remaining(application: &Application, seen: &RolloutSeen) -> String
 }
 
 /// Releases that a rollout removes, by name.
-pub(super) fn removed_by(position: &Position<'_>) -> Vec<String> {
+pub(super) fn removed_by<'a>(position: &Position<'a>) -> Vec<&'a str> {
     let removes = position.steps().iter().filter(|step| step.operation == Operation::Remove);
-    removes.map(|step| step.release.clone()).collect()
+    removes.map(|step| step.release.as_str()).collect()
 }

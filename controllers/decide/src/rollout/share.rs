@@ -80,20 +80,17 @@ fn staying<'a>(position: &Position<'a>, leaving: &Application) -> Vec<&'a Applic
     let is_due =
         |other: &Application| installed(other.name()) || shares(other, leaving.name()) || shares(leaving, other.name());
     let stays = |other: &&Application| {
-        is_owned(other, &position.rollout.spec.runtime.uid)
-            && !other.is_deleting()
-            && !removed.iter().any(|name| name == other.name())
+        is_owned(other, &position.rollout.spec.runtime.uid) && !other.is_deleting() && !removed.contains(&other.name())
     };
     position.applications().filter(stays).filter(|other| is_due(other)).collect()
 }
 
 /// Whether Argo CD says that an object of this Application is one of the other's, too.
 fn shares(application: &Application, other: &str) -> bool {
-    let name = [other.to_owned()];
     let warnings = application.status.conditions.iter().filter(|condition| condition.kind == "SharedResourceWarning");
     // Before these words stands the object, which may be called as the release is.
     let mut owners = warnings.map(|condition| condition.message.split_once("part of applications"));
-    owners.any(|parts| parts.is_some_and(|(_, owners)| names_any(owners, &name)))
+    owners.any(|parts| parts.is_some_and(|(_, owners)| names_any(owners, &[other])))
 }
 
 /// Compared later than the other, and after its own last operation.

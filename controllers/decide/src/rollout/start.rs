@@ -24,7 +24,7 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, n
     let step = &position.steps()[index];
     let starting = Why::Starting { release: step.release.clone(), operation: step.operation };
     let application = position.application(&step.release);
-    let known = known(position.rollout, index, step);
+    let known = known(position, index, step);
     match evidence(seen, step, application, known, now) {
         Evidence::Newer => return Verdict::Wait(starting, Some(next_second(now))),
         Evidence::Taken => return Verdict::Do(Write::Begin { index }, starting),
@@ -89,7 +89,7 @@ fn unknown(position: &Position<'_>, step: &Step) -> Verdict {
 
 /// The step has begun, and what it needs could not be read or written: that is observed of it, and its time goes on.
 fn hindered(position: &Position<'_>, step: &Step, index: usize, trouble: &str, now: Timestamp) -> Verdict {
-    let current = current(position.rollout, index, step, None, now);
+    let current = current(position, index, step, None, now);
     let timeout = current.timeout_from.0 + action_timeout(position.rollout);
     let (reason, detail) = (StepReason::ReconcileFailed, trouble.to_owned());
     if now < timeout {

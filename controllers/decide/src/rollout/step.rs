@@ -47,7 +47,7 @@ pub(super) fn in_flight(position: &Position<'_>, seen: &RolloutSeen, now: Timest
         return Some(record(step, application, false));
     }
     let halt = halt(seen);
-    let current = current(position.rollout, index, step, halt, now);
+    let current = current(position, index, step, halt, now);
     match observe(position, seen, step, application, &current, now) {
         Readiness::Ready => Some(record(step, application, true)),
         Readiness::NotReady(observation) => {
@@ -99,21 +99,21 @@ fn observe(
 }
 
 /// What the release must be, as this step knows it.
-fn expected(
-    position: &Position<'_>,
-    seen: &RolloutSeen,
+fn expected<'a>(
+    position: &'a Position<'_>,
+    seen: &'a RolloutSeen,
     step: &Step,
     current: &CurrentStep,
     fingerprint: Digest,
-) -> Expected {
-    let recorded = position.entry(&step.release).map(|entry| entry.uid.clone());
+) -> Expected<'a> {
+    let recorded = position.entry(&step.release).map(|entry| entry.uid.as_str());
     let listed = position
         .rollout
         .spec
         .inventory
         .iter()
         .find(|item| item.application == step.release)
-        .map(|item| item.uid.clone());
+        .map(|item| item.uid.as_str());
     Expected {
         uid: recorded.or(listed),
         fingerprint,
@@ -124,9 +124,9 @@ fn expected(
         terminate_after: current.timeout_from.0 + action_timeout(position.rollout) / 2,
         hard_refreshed_at: current.hard_refreshed_at.as_ref().map(|time| time.0),
         gate_passed_since: current.gate_passed_since.as_ref().map(|time| time.0),
-        live: seen.facts.live.clone(),
+        live: &seen.facts.live,
         removes: removed_by(position),
-        sync_of: (step.operation == Operation::Verify).then(|| position.name().to_owned()),
+        sync_of: (step.operation == Operation::Verify).then(|| position.name()),
         proof: proof(step),
     }
 }

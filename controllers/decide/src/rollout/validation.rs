@@ -67,7 +67,7 @@ pub fn validation_input(rollout: &aicr_crds::RuntimeRollout) -> String {
 
 /// The Jobs of this rollout's validation; found by label, so that lost status does not run it twice.
 pub(super) fn jobs<'a>(position: &Position<'_>, seen: &'a RolloutSeen) -> Vec<&'a JobSeen> {
-    if !is_needed(position) {
+    if !is_needed(position) || seen.facts.validation.jobs.is_empty() {
         return Vec::new();
     }
     let input = validation_input(position.rollout);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aicr_crds::{ClusterRuntime, RuntimeRollout};
+use aicr_crds::{ClusterRuntime, RuntimeRollout, runtime::DeploymentValidation};
 
 use super::fitness;
 use crate::seen::{RolloutSeen, RuntimeFacts, RuntimeSeen, TargetSeen, World, age_key, outcome};
@@ -24,12 +24,15 @@ impl World {
         }
     }
 
-    /// What was gathered, with the AICR Jobs that are this rollout's.
-    fn facts_for(&self, rollout: &RuntimeRollout) -> Facts {
-        let mut facts = self.facts.clone();
-        if !self.jobs.is_empty() {
+    /// What was gathered, with the AICR Jobs of this rollout's validation.
+    fn facts_for(&self, rollout: &RuntimeRollout) -> Arc<Facts> {
+        let mut facts = Arc::clone(&self.facts);
+        if rollout.spec.validation == DeploymentValidation::Required && !self.jobs.is_empty() {
             let input = validation_input(rollout);
-            facts.validation.jobs.extend(self.jobs.iter().filter(|job| job.input == input).cloned());
+            let mut mine = self.jobs.iter().filter(|job| job.input == input).peekable();
+            if mine.peek().is_some() {
+                Arc::make_mut(&mut facts).validation.jobs.extend(mine.cloned());
+            }
         }
         facts
     }
@@ -38,7 +41,7 @@ impl World {
         if rollout.spec.runtime.uid != self.uid() {
             return RuntimeSeen::Gone;
         }
-        let ClusterRuntime { metadata, spec, .. } = &self.runtime;
+        let ClusterRuntime { metadata, spec, .. } = self.runtime.as_ref();
         RuntimeSeen::There(RuntimeFacts {
             deleting: metadata.deletion_timestamp.as_ref().map(|_| spec.deletion_policy),
             paused: spec.paused,

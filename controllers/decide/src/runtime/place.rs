@@ -70,10 +70,11 @@ impl<'w> Mover<'w> {
 impl<'w> Places<'w> {
     /// Of this runtime.
     pub(crate) fn of(world: &'w World) -> Self {
+        let success = world.newest_success();
         Self {
             movers: unsuccessful(world).map(Mover::of).collect(),
-            active: world.active(),
-            success: world.newest_success().map(name).unwrap_or_default(),
+            active: success.and_then(|success| success.spec.target_plan_digest),
+            success: success.map(name).unwrap_or_default(),
             known: world.rollouts.iter().map(|rollout| name(rollout)).collect(),
         }
     }

@@ -1,5 +1,7 @@
 //! The readiness rule: its table, and the ways in which Argo CD's status lies.
 
+use std::sync::LazyLock;
+
 use aicr_crds::{
     application::{Application, Desired},
     keys::annotation,
@@ -31,9 +33,12 @@ fn desired() -> Desired {
     .unwrap()
 }
 
-pub(crate) fn expected() -> Expected {
+/// Nothing that Argo CD does not judge.
+static NOTHING: LazyLock<Live> = LazyLock::new(Live::default);
+
+pub(crate) fn expected() -> Expected<'static> {
     Expected {
-        uid: Some("uid-app".into()),
+        uid: Some("uid-app"),
         fingerprint: desired().fingerprint(),
         since: at(0),
         refreshed_at: None,
@@ -43,7 +48,7 @@ pub(crate) fn expected() -> Expected {
         sync_of: None,
         hard_refreshed_at: None,
         gate_passed_since: None,
-        live: Live::default(),
+        live: &NOTHING,
         removes: vec![],
         proof: Proof::NewContent,
     }
@@ -56,7 +61,7 @@ pub(crate) fn settled() -> Value {
     application
 }
 
-pub(crate) fn judge(application: &Value, expected: &Expected, second: i64) -> Readiness {
+pub(crate) fn judge(application: &Value, expected: &Expected<'_>, second: i64) -> Readiness {
     readiness(&serde_json::from_value::<Application>(application.clone()).unwrap(), expected, at(second))
 }
 
@@ -262,7 +267,7 @@ fn a_failed_hook_on_a_synced_release_fails_it() {
 
 #[test]
 fn a_verify_is_ready_only_after_its_own_sync() {
-    let verify = Expected { sync_of: Some("rollout-1".into()), ..expected() };
+    let verify = Expected { sync_of: Some("rollout-1"), ..expected() };
     let Readiness::NotReady(due) = judge(&settled(), &verify, 5) else { panic!("ready") };
     assert_eq!(due.action, Some(Action::Sync));
     let started = Expected { sync_started_at: Some(at(5)), ..verify };
@@ -384,7 +389,7 @@ fn objects_may_be_shared_only_with_a_release_that_the_rollout_removes() {
     application["status"]["conditions"] = json!([{"type": "SharedResourceWarning", "message": "Deployment/x is part of applications argocd/gpu-operator and gpu-old"}]);
     let Readiness::NotReady(shared) = judge(&application, &expected(), 4) else { panic!("ready") };
     assert_eq!((shared.reason, shared.outlook), (StepReason::SharedResource, Outlook::Hopeless));
-    let removes = Expected { removes: vec!["gpu-old".into()], ..expected() };
+    let removes = Expected { removes: vec!["gpu-old"], ..expected() };
     assert_eq!(judge(&application, &removes, 4), Readiness::Ready);
 }
 

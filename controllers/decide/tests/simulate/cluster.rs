@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, sync::Arc};
 
-use aicr_crds::{RuntimeRollout, application::Application, reason::Outcome};
+use aicr_crds::{ClusterRuntime, ClusterRuntimeStatus, RuntimeRollout, application::Application, reason::Outcome};
 use aicr_decide::{
     report::EventNote,
     rollout::Verdict,
@@ -14,8 +14,8 @@ use crate::{
     event::Stream,
     family::Family,
     ghost::Ghost,
+    look::Quiet,
     mutants::Mutant,
-    operator::Fuse,
     promises::Broken,
     store::{Change, Id, OfRollout, Store},
 };
@@ -82,31 +82,17 @@ pub(crate) struct Operator {
     pub(crate) is_dead: bool,
     /// By how many seconds its clock is ahead.
     pub(crate) ahead: i64,
-    /// The newest resourceVersion and the time when it looked at its rollouts and had nothing to do.
-    pub(crate) idle: Option<(u64, Timestamp)>,
-    /// Its turns that would go as they went before.
+    /// The newest resourceVersion when it looked at its rollouts and had nothing to do.
+    pub(crate) idle: Option<u64>,
+    /// Counts whatever becomes different of what it knows.
+    pub(crate) known: u64,
+    /// What its last turns rest on.
     pub(crate) quiet: Quiet,
     /// Whether what it wrote to an Application has to be seen before it goes on.
     pub(crate) reads_back: bool,
     /// Writes that were refused, or taken again, in this turn: whether of orphaning, and the Application.
     pub(crate) answers: Vec<Answer>,
     knows_resolution: bool,
-}
-
-/// The moments of a replica's last turns that asked for no write: at the same moment there is nothing else to be decided.
-#[derive(Clone, Default)]
-pub(crate) struct Quiet {
-    /// Over its rollouts.
-    pub(crate) rollouts: Option<Moment>,
-    /// Over the runtime.
-    pub(crate) runtime: Option<Moment>,
-}
-
-/// All that a turn rests on: nothing has moved, and no time has passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
-    moved: u64,
-    now: Timestamp,
 }
 
 /// What the API server said to a write that it may refuse.
@@ -140,6 +126,7 @@ impl Cluster {
             is_dead: false,
             ahead: 0,
             idle: None,
+            known: 0,
             quiet: Quiet::default(),
             reads_back: false,
             answers: Vec::new(),
@@ -188,11 +175,6 @@ impl Cluster {
         }
     }
 
-    /// Whether the replica at work has looked at its rollouts since anything changed.
-    pub(crate) fn has_looked(&self) -> bool {
-        self.operators[self.leader].idle == Some((self.version, self.now))
-    }
-
     /// A new resourceVersion.
     pub(crate) fn tick(&mut self) -> u64 {
         self.moves();
@@ -210,14 +192,9 @@ impl Cluster {
         self.moved += 1;
     }
 
-    /// The moment of a turn.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment { moved: self.moved, now: self.now }
-    }
-
-    /// The moment of a turn that has begun then, where nothing came of it and nothing was asked for.
-    pub(crate) fn quiet(&self, begun: Moment, fuse: &Fuse) -> Option<Moment> {
-        (fuse.is_whole() && self.moment() == begun).then_some(begun)
+    /// How many changes there were of anything.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved
     }
 
     /// Goes on from this resourceVersion.
@@ -241,6 +218,17 @@ impl Cluster {
         let version = self.tick();
         self.commit(Change::OfRollout(id, version, change));
         Some(version)
+    }
+
+    /// Changes the runtime's status, where there is a runtime.
+    pub(crate) fn runtime_status(&mut self, status: Option<ClusterRuntimeStatus>) {
+        let version = self.tick();
+        if self.truth.has_runtime {
+            let ClusterRuntime { metadata, spec, .. } = self.truth.world.runtime.as_ref();
+            let mut runtime = ClusterRuntime { metadata: metadata.clone(), spec: spec.clone(), status };
+            runtime.metadata.resource_version = Some(version.to_string());
+            self.commit(Change::Runtime(Arc::new(runtime)));
+        }
     }
 
     /// Changes an Application, whatever its version.
@@ -283,10 +271,12 @@ impl Cluster {
         for change in log[*read..].iter().take(count) {
             view.apply(change);
             *read += 1;
+            replica.known += 1;
             self.moved += 1;
         }
         if stream == Stream::Documents && !replica.knows_resolution {
             replica.knows_resolution = true;
+            replica.known += 1;
             self.moved += 1;
             view.world.resolution = self.truth.world.resolution.clone();
         }
@@ -317,6 +307,7 @@ impl Cluster {
         let replica = &mut self.operators[operator];
         replica.view = Some(Box::new(view));
         replica.read = lengths;
+        replica.known += 1;
     }
 
     /// A replica's process starts: it knows what its lists say, and nothing of resolution yet.
@@ -335,12 +326,7 @@ impl Cluster {
 
     /// The unfinished rollout of the present runtime; of several the oldest.
     pub(crate) fn unfinished(&self) -> Option<Id> {
-        self.truth.ids().find(|id| self.truth.is_own(*id) && self.is_unfinished(*id))
-    }
-
-    /// Whether a rollout has not ended.
-    pub(crate) fn is_unfinished(&self, id: Id) -> bool {
-        self.truth.rollout(id).is_some_and(|rollout| aicr_decide::seen::outcome(rollout).is_none())
+        self.truth.ids().find(|id| self.truth.is_own(*id) && self.truth.is_unfinished(*id))
     }
 
     /// Whether the approval of this rollout is for it.

@@ -7,15 +7,15 @@ use aicr_crds::{
 };
 use aicr_decide::{
     resolve::{JobPhase, JobPlan, JobSeen},
-    rollout::{self, ObjectRef, Write},
+    rollout::{ObjectRef, Position, Write},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::{
     cluster::Cluster,
     ghost::Ghost,
+    look::Look,
     mutants::Mutant,
-    operator::Fuse,
     promises,
     store::{Change, Id, OfRollout},
 };
@@ -36,22 +36,23 @@ impl Cluster {
         &mut self,
         operator: usize,
         id: Id,
-        rollout: &RuntimeRollout,
+        position: &Position<'_>,
         write: &Write,
-        fuse: &mut Fuse,
+        look: &mut Look,
     ) -> Landed {
+        let rollout = position.rollout;
         let version = rollout.metadata.resource_version.clone();
         // The status that follows is the write.
         if let Write::Begin { .. } = write {
             return Landed::Done(version);
         }
-        if !fuse.burns() {
+        if !look.burns() {
             return Landed::Died;
         }
         let annotated = |landed: Option<u64>| landed.map_or(Landed::Stale, |on| Landed::Done(Some(on.to_string())));
         match write {
             Write::Record { release, entry } => {
-                let mut all = rollout::written(rollout);
+                let mut all = position.written.as_ref().clone();
                 all.insert(release.clone(), entry.clone());
                 let text = serde_json::to_string(&all).unwrap();
                 annotated(self.change_rollout(id, version.as_deref(), OfRollout::Annotation(annotation::WRITTEN, text)))

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use aicr_crds::{ClusterRuntime, application::Application, keys::finalizer::CLEANUP, rollout::SCHEMA_VERSION};
 use aicr_decide::{
-    facts::Facts,
     resolve::{AicrInstall, Installation},
     seen::{EngineState, Resolution, Settings, World},
 };
@@ -299,7 +298,7 @@ impl Cluster {
         self.rests().or_else(|| {
             let rollout = self.truth.rollout(id)?;
             let readable = rollout.spec.schema_version == SCHEMA_VERSION;
-            must(!readable || !self.is_unfinished(id), 9, || "a rollout outlives its deadline".to_owned())
+            must(!readable || !self.truth.is_unfinished(id), 9, || "a rollout outlives its deadline".to_owned())
         })
     }
 }
@@ -319,7 +318,7 @@ pub(crate) fn beginning(family: Arc<Family>) -> Cluster {
     let world = World {
         settings: Arc::new(Settings { engine: engine(), validation_installed: true }),
         install: Arc::new(install()),
-        runtime,
+        runtime: Arc::new(runtime),
         engine: EngineState::Available,
         resolution: Resolution::default(),
         plans: std::collections::BTreeMap::new(),
@@ -329,7 +328,7 @@ pub(crate) fn beginning(family: Arc<Family>) -> Cluster {
         applications: Arc::new(Vec::new()),
         jobs: Vec::new(),
         assessments: std::collections::BTreeMap::new(),
-        facts: Facts::default(),
+        facts: Arc::default(),
     };
     let now: Timestamp = "2026-11-29T12:00:00Z".parse().unwrap();
     let mut cluster = Cluster::new(family, Store::new(world), now);

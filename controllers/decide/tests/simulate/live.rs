@@ -1,5 +1,7 @@
 //! Live objects of the release in flight, as the operator finds them when it looks.
 
+use std::sync::Arc;
+
 use aicr_decide::{
     facts::{CustomSeen, DaemonSetSeen, Live},
     rollout::Position,
@@ -20,7 +22,7 @@ pub(crate) fn looks<'a>(view: &Store, position: &Position<'a>, seen: &mut Rollou
     }
     let release = position.steps()[position.in_flight?].release.as_str();
     let (_, ghost) = view.application(release)?;
-    seen.facts.live = found(ghost);
+    Arc::make_mut(&mut seen.facts).live = found(ghost);
     Some(release)
 }
 

@@ -18,6 +18,7 @@ mod hands;
 mod history;
 mod linear;
 mod live;
+mod look;
 mod mutants;
 mod operator;
 mod people;

@@ -131,6 +131,7 @@ impl Mutant {
             return rollout::next_at(position, seen, now);
         }
         let (mut rollout, mut seen) = (position.rollout.clone(), seen.clone());
+        rollout.status = position.status.cloned();
         self.blinds(&mut rollout, &mut seen);
         rollout::next(&rollout, &seen, now)
     }
@@ -215,6 +216,6 @@ fn began(rollout: &mut RuntimeRollout, seen: &RolloutSeen) {
     let Some(index) = position.next else { return };
     let step = position.steps()[index].clone();
     let since = rollout.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
-    let current = rollout::current(rollout, index, &step, None, since);
+    let current = rollout::current(&position, index, &step, None, since);
     rollout.status.get_or_insert_default().current = Some(current);
 }

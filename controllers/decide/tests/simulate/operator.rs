@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aicr_crds::{RuntimeRollout, keys::annotation, reason::Outcome, rollout::Phase};
 use aicr_decide::{
-    facts::{Facts, Refusal},
+    facts::Refusal,
     report,
     rollout::{Position, Verdict, Why, Write},
     runtime,
@@ -13,13 +13,14 @@ use aicr_decide::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    cluster::{Answer, Cluster, Moment, Pending},
+    cluster::{Answer, Cluster, Pending},
     event::{Stream, Turn},
     hands::Landed,
     live,
+    look::Look,
     mutants::Mutant,
     promises,
-    store::{Change, Id, OfRollout, Store},
+    store::{Id, OfRollout, Store},
 };
 
 /// An end that is younger may still be told by whoever wrote it.
@@ -29,58 +30,24 @@ const TOLD_AFTER: SignedDuration = SignedDuration::from_mins(55);
 /// How long a call may take.
 const CALL_LIMIT: SignedDuration = SignedDuration::from_secs(30);
 
-/// How many writes are left until the process dies.
-pub(crate) struct Fuse {
-    left: Option<u8>,
-    asked: u32,
-}
-
-impl Fuse {
-    pub(crate) fn of(turn: Turn) -> Self {
-        match turn {
-            Turn::Whole | Turn::Hold => Self { left: None, asked: 0 },
-            Turn::Crash(writes) => Self { left: Some(writes), asked: 0 },
-        }
-    }
-
-    /// Whether one more write is made.
-    pub(crate) fn burns(&mut self) -> bool {
-        self.asked += 1;
-        match &mut self.left {
-            None => true,
-            Some(0) => false,
-            Some(left) => {
-                *left -= 1;
-                true
-            }
-        }
-    }
-
-    /// Whether it was never asked.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.asked == 0
-    }
-}
-
 impl Cluster {
     /// A turn over all rollouts that are open.
     pub(crate) fn rollouts_turn(&mut self, operator: usize, turn: Turn) {
-        if !self.is_at_work(operator) || self.is_known(self.operators[operator].quiet.rollouts) {
+        if !self.is_at_work(operator) || self.rests_still(operator, self.operators[operator].quiet.rollouts) {
             return;
         }
         let Some(view) = self.operators[operator].view.take() else { return };
-        let (before, begun) = (self.version(), self.moment());
-        let mut fuse = Fuse::of(turn);
+        let (before, mut look) = (self.version(), self.look(turn));
         let open: Vec<Id> = view.ids().filter(|id| view.rollout(*id).is_some_and(is_open)).collect();
         for id in open {
-            if !self.one_rollout(operator, &view, id, turn, &mut fuse) {
+            if !self.one_rollout(operator, &view, id, turn, &mut look) {
                 break;
             }
         }
         self.operators[operator].view = Some(view);
-        self.operators[operator].quiet.rollouts = self.quiet(begun, &fuse);
+        self.operators[operator].quiet.rollouts = self.rest(operator, &look);
         self.reads_back(operator);
-        self.operators[operator].idle = (self.version() == before).then_some((before, self.now));
+        self.operators[operator].idle = (self.version() == before).then_some(before);
     }
 
     /// What has to be seen of its own writes before it goes on is seen.
@@ -89,11 +56,6 @@ impl Cluster {
             self.deliver(operator, Stream::Applications, usize::MAX);
             self.deliver(operator, Stream::Rollouts, usize::MAX);
         }
-    }
-
-    /// Whether a turn would go as the quiet one of that moment went; where somebody reads along it is played all the same.
-    fn is_known(&self, quiet: Option<Moment>) -> bool {
-        self.transcript.is_none() && quiet == Some(self.moment())
     }
 
     /// Whether the process is there and not in the middle of something; one that died starts anew.
@@ -105,10 +67,10 @@ impl Cluster {
     }
 
     /// Whether the turn goes on.
-    fn one_rollout(&mut self, operator: usize, view: &Store, id: Id, turn: Turn, fuse: &mut Fuse) -> bool {
+    fn one_rollout(&mut self, operator: usize, view: &Store, id: Id, turn: Turn, look: &mut Look) -> bool {
         let Some(rollout) = view.rollout(id) else { return true };
         let mut seen = if view.is_own(id) { view.world.around(rollout) } else { without_runtime(view) };
-        let position = Position::find(rollout, &view.world.applications);
+        let position = view.position(id, rollout);
         let release = live::looks(view, &position, &mut seen);
         let now = self.clock(operator);
         let verdict = self.mutant.decide(&position, &seen, now);
@@ -123,7 +85,7 @@ impl Cluster {
             self.moves();
             return false;
         }
-        let lives = self.carry_out(operator, id, &position, &seen, &verdict, fuse);
+        let lives = self.carry_out(operator, id, &position, &seen, &verdict, look);
         if lives && let Some(release) = release {
             self.has_looked_at(id, view, release);
         }
@@ -136,7 +98,7 @@ impl Cluster {
         let Pending { id, rollout, seen, verdict, at } = *pending;
         if operator == self.leader && self.now.duration_since(at) < CALL_LIMIT && self.now >= at {
             let position = Position::find(&rollout, &seen.applications);
-            self.carry_out(operator, id, &position, &seen, &verdict, &mut Fuse::of(Turn::Whole));
+            self.carry_out(operator, id, &position, &seen, &verdict, &mut self.look(Turn::Whole));
             self.reads_back(operator);
         }
     }
@@ -148,20 +110,23 @@ impl Cluster {
         position: &Position<'_>,
         seen: &RolloutSeen,
         verdict: &Verdict,
-        fuse: &mut Fuse,
+        look: &mut Look,
     ) -> bool {
         let (rollout, now) = (position.rollout, self.clock(operator));
         let version = rollout.metadata.resource_version.clone();
         let landed = match verdict {
             Verdict::Wait(Why::Ended(outcome), _) => {
-                if !self.tell_late(id, rollout, *outcome, now) {
+                if !self.tell_late(id, rollout, *outcome, now, look) {
                     return true;
                 }
                 Landed::Done(version)
             }
-            Verdict::Wait(..) => Landed::Done(version),
-            Verdict::Do(write, _) => self.write(operator, id, rollout, write, fuse),
-            Verdict::End(outcome, why) => self.end(operator, id, rollout, (*outcome, why), now, fuse),
+            Verdict::Wait(_, until) => {
+                look.again(*until);
+                Landed::Done(version)
+            }
+            Verdict::Do(write, _) => self.write(operator, id, position, write, look),
+            Verdict::End(outcome, why) => self.end(operator, id, rollout, (*outcome, why), now, look),
         };
         let on = match landed {
             Landed::Done(on) => on,
@@ -174,7 +139,7 @@ impl Cluster {
         if rollout.status.as_ref() == Some(&status) {
             return true;
         }
-        if !fuse.burns() {
+        if !look.burns() {
             return self.dies(operator);
         }
         let on = self.mutant.status_version(on);
@@ -199,9 +164,9 @@ impl Cluster {
         rollout: &RuntimeRollout,
         (outcome, why): (Outcome, &Why),
         now: Timestamp,
-        fuse: &mut Fuse,
+        look: &mut Look,
     ) -> Landed {
-        if !fuse.burns() {
+        if !look.burns() {
             return Landed::Died;
         }
         let version = self.mutant.end_version(rollout.metadata.resource_version.as_deref());
@@ -210,7 +175,7 @@ impl Cluster {
         self.operators[operator].reads_back |= self.mutant != Mutant::EndNotReadBack;
         let broken = promises::ended_once(self, id);
         self.check(broken);
-        if !fuse.burns() {
+        if !look.burns() {
             return Landed::Died;
         }
         let note = report::outcome_event(rollout, outcome, &why.to_string());
@@ -222,10 +187,18 @@ impl Cluster {
     }
 
     /// An ended rollout whose status does not say so; whether the status may be written.
-    fn tell_late(&mut self, id: Id, rollout: &RuntimeRollout, outcome: Outcome, now: Timestamp) -> bool {
+    fn tell_late(
+        &mut self,
+        id: Id,
+        rollout: &RuntimeRollout,
+        outcome: Outcome,
+        now: Timestamp,
+        look: &mut Look,
+    ) -> bool {
         let finished = rollout.metadata.annotations.as_ref().and_then(|all| all.get(annotation::FINISHED_AT));
         let finished: Timestamp = finished.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
         if now < finished + UNTOLD_AFTER {
+            look.again(Some(finished + UNTOLD_AFTER));
             return false;
         }
         if now < finished + TOLD_AFTER {
@@ -243,28 +216,31 @@ impl Cluster {
 
     /// A turn over the runtime.
     pub(crate) fn runtime_turn(&mut self, operator: usize, turn: Turn) {
-        if !self.is_at_work(operator) || self.is_known(self.operators[operator].quiet.runtime) {
+        if !self.is_at_work(operator) || self.rests_still(operator, self.operators[operator].quiet.runtime) {
             return;
         }
         let Some(mut view) = self.operators[operator].view.take() else { return };
-        let (begun, mut fuse) = (self.moment(), Fuse::of(turn));
-        if view.has_runtime && !self.runtime(operator, &view, &mut fuse) {
+        let mut look = self.look(turn);
+        if view.has_runtime && !self.runtime(operator, &view, &mut look) {
             self.dies(operator);
         }
         self.remembers(operator, &mut view);
         self.operators[operator].view = Some(view);
-        self.operators[operator].quiet.runtime = self.quiet(begun, &fuse);
+        self.operators[operator].quiet.runtime = self.rest(operator, &look);
     }
 
     /// What the API server said; only this process knows it.
     fn remembers(&mut self, operator: usize, view: &mut Store) {
         let at = self.clock(operator);
-        // An answer is something new, which is looked at again.
-        if !self.operators[operator].answers.is_empty() {
-            self.tick();
+        let answers = std::mem::take(&mut self.operators[operator].answers);
+        if answers.is_empty() {
+            return;
         }
-        let refusals = &mut view.world.facts.refusals;
-        for answer in std::mem::take(&mut self.operators[operator].answers) {
+        // An answer is something new, which is looked at again.
+        self.operators[operator].known += 1;
+        self.tick();
+        let refusals = &mut Arc::make_mut(&mut view.world.facts).refusals;
+        for answer in answers {
             let refusal = Refusal { why: "admission denied it".to_owned(), at };
             match answer {
                 Answer::AutomationRefused(name) => drop(refusals.automation.insert(name, refusal)),
@@ -275,7 +251,7 @@ impl Cluster {
     }
 
     /// Whether the process lives.
-    fn runtime(&mut self, operator: usize, view: &Store, fuse: &mut Fuse) -> bool {
+    fn runtime(&mut self, operator: usize, view: &Store, look: &mut Look) -> bool {
         let now = self.clock(operator);
         let mut verdict = runtime::next(&view.world, now);
         if let runtime::Verdict::Do(runtime::Write::CreateRollout(rollout), _) = &mut verdict {
@@ -283,11 +259,10 @@ impl Cluster {
         }
         let broken = promises::runtime_decided(view, &verdict, now);
         self.check(broken);
-        if let runtime::Verdict::Do(write, _) = &verdict {
-            if !fuse.burns() {
-                return false;
-            }
-            self.runtime_write(operator, view, write);
+        match &verdict {
+            runtime::Verdict::Wait(_, until) => look.again(*until),
+            runtime::Verdict::Do(write, _) if look.burns() => self.runtime_write(operator, view, write),
+            runtime::Verdict::Do(..) => return false,
         }
         if !self.reports {
             return true;
@@ -302,12 +277,11 @@ impl Cluster {
         if view.world.runtime.status.as_ref() == Some(&status) || !current {
             return true;
         }
-        if !fuse.burns() {
+        if !look.burns() {
             return false;
         }
         let note = report::stalled_event(&view.world.runtime, &status.conditions);
-        let version = self.tick();
-        self.commit(Change::RuntimeStatus(Some(Box::new(status)), version));
+        self.runtime_status(Some(status));
         if let Some(note) = note {
             self.announce(&note);
         }
@@ -332,7 +306,7 @@ fn without_runtime(view: &Store) -> RolloutSeen {
         applications: Arc::clone(&view.world.applications),
         unreadable: None,
         unfinished: Vec::new(),
-        facts: Facts::default(),
+        facts: Arc::default(),
     }
 }
 
@@ -348,7 +322,6 @@ pub(crate) fn word(verdict: &Verdict) -> String {
 }
 
 /// What a verdict would be without any status.
-pub(crate) fn forgetful(mutant: Mutant, rollout: &RuntimeRollout, seen: &RolloutSeen, now: Timestamp) -> Verdict {
-    let bare = RuntimeRollout { status: None, metadata: rollout.metadata.clone(), spec: rollout.spec.clone() };
-    mutant.decide(&Position::find(&bare, &seen.applications), seen, now)
+pub(crate) fn forgetful(mutant: Mutant, position: &Position<'_>, seen: &RolloutSeen, now: Timestamp) -> Verdict {
+    mutant.decide(&position.clone().without_status(), seen, now)
 }

@@ -172,7 +172,7 @@ impl Cluster {
     }
 
     fn runtime_changes(&mut self, change: impl FnOnce(&mut aicr_crds::ClusterRuntimeSpec)) {
-        let mut runtime = self.truth.world.runtime.clone();
+        let mut runtime = self.truth.world.runtime.as_ref().clone();
         change(&mut runtime.spec);
         self.commit_runtime(runtime);
     }
@@ -181,7 +181,7 @@ impl Cluster {
         &mut self,
         change: impl FnOnce(&mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta),
     ) {
-        let mut runtime = self.truth.world.runtime.clone();
+        let mut runtime = self.truth.world.runtime.as_ref().clone();
         change(&mut runtime.metadata);
         self.commit_runtime(runtime);
     }
@@ -189,7 +189,7 @@ impl Cluster {
     fn commit_runtime(&mut self, mut runtime: aicr_crds::ClusterRuntime) {
         if self.truth.has_runtime {
             runtime.metadata.resource_version = Some(self.tick().to_string());
-            self.commit(Change::Runtime(Box::new(runtime)));
+            self.commit(Change::Runtime(Arc::new(runtime)));
         }
     }
 
@@ -237,8 +237,7 @@ impl Cluster {
     }
 
     fn lose_status(&mut self) {
-        let version = self.tick();
-        self.commit(Change::RuntimeStatus(None, version));
+        self.runtime_status(None);
         for id in self.truth.ids().collect::<Vec<_>>() {
             self.change_rollout(id, None, OfRollout::Status(None));
         }
@@ -249,7 +248,7 @@ impl Cluster {
         let newest = self.truth.world.newest_success().and_then(|rollout| rollout.metadata.name.clone());
         for id in self.truth.ids().collect::<Vec<_>>() {
             let name = self.truth.rollout(id).and_then(|rollout| rollout.metadata.name.clone());
-            if !self.is_unfinished(id) && name != newest {
+            if !self.truth.is_unfinished(id) && name != newest {
                 self.commit(Change::RolloutGone(id));
             }
         }
@@ -280,14 +279,14 @@ impl Cluster {
         if self.truth.has_runtime || self.truth.world.uid() == REBORN {
             return;
         }
-        let mut runtime = self.truth.world.runtime.clone();
+        let mut runtime = self.truth.world.runtime.as_ref().clone();
         runtime.metadata.uid = Some(REBORN.to_owned());
         runtime.metadata.deletion_timestamp = None;
         runtime.metadata.finalizers = None;
         runtime.spec.adoption = None;
         runtime.metadata.resource_version = Some(self.tick().to_string());
         runtime.status = None;
-        self.commit(Change::Runtime(Box::new(runtime)));
+        self.commit(Change::Runtime(Arc::new(runtime)));
     }
 }
 

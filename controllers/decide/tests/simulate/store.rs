@@ -1,19 +1,20 @@
 //! Objects as somebody knows them: the truth, or an operator's view of it; both are folds of the same changes.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use aicr_crds::{
-    ClusterRuntime, ClusterRuntimeStatus, Digest, RuntimeRollout, RuntimeRolloutStatus,
+    ClusterRuntime, Digest, RuntimeRollout, RuntimeRolloutStatus,
     application::Application,
     keys::{annotation, label},
     plan::StoredPlan,
     reason::Outcome,
-    rollout::{Acknowledgement, Approval, Revocation},
+    rollout::{Acknowledgement, Approval, Revocation, Written},
 };
 use aicr_decide::{
     facts::Report,
     resolve::JobSeen,
-    seen::{Assessment, EngineState, Resolution, World},
+    rollout::{Position, written},
+    seen::{Assessment, EngineState, Resolution, World, outcome},
 };
 use jiff::Timestamp;
 
@@ -34,6 +35,10 @@ pub(crate) struct Store {
     /// What is known of each Application beside what it says, in the order of `world.applications`.
     pub(crate) ghosts: Vec<Arc<Ghost>>,
     places: Vec<Place>,
+    /// Whether each rollout has ended, by its number.
+    ended: Vec<bool>,
+    /// What each has written of itself, by the same.
+    written: Vec<Arc<Written>>,
 }
 
 #[derive(Clone, Copy)]
@@ -46,8 +51,7 @@ enum Place {
 /// One change of one object, as a watch delivers it.
 #[derive(Clone)]
 pub(crate) enum Change {
-    Runtime(Box<ClusterRuntime>),
-    RuntimeStatus(Option<Box<ClusterRuntimeStatus>>, u64),
+    Runtime(Arc<ClusterRuntime>),
     RuntimeGone,
     Rollout(Arc<RuntimeRollout>),
     RolloutGone(Id),
@@ -84,7 +88,7 @@ impl Change {
     /// The watch that delivers it.
     pub(crate) fn stream(&self) -> Stream {
         match self {
-            Self::Runtime(_) | Self::RuntimeStatus(..) | Self::RuntimeGone => Stream::Runtime,
+            Self::Runtime(_) | Self::RuntimeGone => Stream::Runtime,
             Self::Rollout(_) | Self::RolloutGone(_) | Self::OfRollout(..) => Stream::Rollouts,
             Self::Application(..) | Self::ApplicationGone(_) => Stream::Applications,
             Self::Plan(..)
@@ -105,7 +109,15 @@ impl Change {
 impl Store {
     /// Only a runtime, and nothing else.
     pub(crate) fn new(world: World) -> Self {
-        Self { world, has_runtime: true, others: Vec::new(), ghosts: Vec::new(), places: Vec::new() }
+        Self {
+            world,
+            has_runtime: true,
+            others: Vec::new(),
+            ghosts: Vec::new(),
+            places: Vec::new(),
+            ended: Vec::new(),
+            written: Vec::new(),
+        }
     }
 
     /// The rollout of this number.
@@ -139,6 +151,16 @@ impl Store {
         self.has_runtime && matches!(self.places.get(id), Some(Place::Own(_)))
     }
 
+    /// Whether a rollout has not ended.
+    pub(crate) fn is_unfinished(&self, id: Id) -> bool {
+        !matches!(self.places.get(id), None | Some(Place::Gone)) && !self.ended[id]
+    }
+
+    /// How far a rollout has come.
+    pub(crate) fn position<'a>(&'a self, id: Id, rollout: &'a RuntimeRollout) -> Position<'a> {
+        Position::knowing(rollout, Cow::Borrowed(self.written[id].as_ref()), &self.world.applications)
+    }
+
     /// The rollout of this name.
     pub(crate) fn id_of(&self, name: &str) -> Option<Id> {
         self.ids().find(|id| self.rollout(*id).is_some_and(|rollout| rollout.metadata.name.as_deref() == Some(name)))
@@ -154,10 +176,6 @@ impl Store {
     pub(crate) fn apply(&mut self, change: &Change) {
         match change {
             Change::Runtime(runtime) => self.runtime(runtime),
-            Change::RuntimeStatus(status, version) => {
-                self.world.runtime.status = status.as_deref().cloned();
-                self.world.runtime.metadata.resource_version = Some(version.to_string());
-            }
             Change::RuntimeGone => self.has_runtime = false,
             Change::Rollout(rollout) => self.create(rollout),
             Change::RolloutGone(id) => self.remove(*id),
@@ -165,6 +183,11 @@ impl Store {
                 if let Some(rollout) = self.rollout_mut(*id) {
                     rollout.metadata.resource_version = Some(version.to_string());
                     of_rollout(rollout, change);
+                    let record = matches!(change, OfRollout::Annotation(..)).then(|| Arc::new(written(rollout)));
+                    self.ended[*id] |= matches!(change, OfRollout::Ended(..));
+                    if let Some(record) = record {
+                        self.written[*id] = record;
+                    }
                 }
             }
             Change::Application(application, ghost) => self.write(application, ghost),
@@ -215,12 +238,11 @@ impl Store {
                 world.assessments.insert(key.clone(), Arc::clone(assessment));
             }
             Change::Report(job, report) => {
-                world.facts.validation.reports.insert(job.clone(), (**report).clone());
+                Arc::make_mut(&mut world.facts).validation.reports.insert(job.clone(), (**report).clone());
             }
-            Change::Trouble(trouble) => world.facts.trouble.clone_from(trouble),
-            Change::Lacks(lacks) => world.facts.validation.lacks.clone_from(lacks),
+            Change::Trouble(trouble) => Arc::make_mut(&mut world.facts).trouble.clone_from(trouble),
+            Change::Lacks(lacks) => Arc::make_mut(&mut world.facts).validation.lacks.clone_from(lacks),
             Change::Runtime(_)
-            | Change::RuntimeStatus(..)
             | Change::RuntimeGone
             | Change::Rollout(_)
             | Change::RolloutGone(_)
@@ -230,7 +252,7 @@ impl Store {
         }
     }
 
-    fn runtime(&mut self, runtime: &ClusterRuntime) {
+    fn runtime(&mut self, runtime: &Arc<ClusterRuntime>) {
         if self.world.runtime.metadata.uid != runtime.metadata.uid {
             let offset = self.others.len();
             self.others.append(&mut self.world.rollouts);
@@ -241,11 +263,13 @@ impl Store {
             }
         }
         self.has_runtime = true;
-        self.world.runtime = runtime.clone();
+        self.world.runtime = Arc::clone(runtime);
     }
 
     fn create(&mut self, rollout: &Arc<RuntimeRollout>) {
         self.world.rollout_names.extend(rollout.metadata.name.clone());
+        self.ended.push(outcome(rollout).is_some());
+        self.written.push(Arc::new(written(rollout)));
         if rollout.spec.runtime.uid == self.world.uid() {
             self.places.push(Place::Own(self.world.rollouts.len()));
             self.world.rollouts.push(Arc::clone(rollout));

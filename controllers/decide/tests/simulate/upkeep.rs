@@ -165,11 +165,11 @@ impl Cluster {
 
     /// The runtime's finalizers, where it is still as it was seen.
     fn finalizers(&mut self, view: &Store, finalizers: Option<Vec<String>>) {
-        let mut runtime = self.truth.world.runtime.clone();
+        let mut runtime = self.truth.world.runtime.as_ref().clone();
         if self.truth.has_runtime && runtime.metadata.resource_version == view.world.runtime.metadata.resource_version {
             runtime.metadata.finalizers = finalizers;
             runtime.metadata.resource_version = Some(self.tick().to_string());
-            self.commit(Change::Runtime(Box::new(runtime)));
+            self.commit(Change::Runtime(Arc::new(runtime)));
         }
     }
 

@@ -65,7 +65,7 @@ impl Control {
         let present = self.hands.gather.runtime();
         // An unreadable runtime is not one that is gone.
         let unreadable = matches!(present, Some(Err(_)));
-        let uid = present.and_then(Result::ok).and_then(|runtime| runtime.metadata.uid);
+        let uid = present.and_then(Result::ok).and_then(|runtime| runtime.metadata.uid.clone());
         for rollout in self.hands.gather.all_rollouts() {
             let ended = outcome(&rollout).is_some();
             let open = rollout::is_open(&rollout) || (ended && self.hands.gather.is_marked(&rollout));

@@ -112,9 +112,9 @@ impl Gatherer {
     }
 
     /// The runtime, as far as it can be read.
-    pub(crate) fn runtime(&self) -> Option<Result<ClusterRuntime, String>> {
+    pub(crate) fn runtime(&self) -> Option<Result<Arc<ClusterRuntime>, String>> {
         let guard = self.watches.runtimes.get(aicr_crds::runtime::NAME)?;
-        Some(guard.0.clone().map_err(|invalid| invalid.error))
+        Some(guard.0.clone().map(Arc::new).map_err(|invalid| invalid.error))
     }
 
     /// Rollouts that can be read; and names, with why, of those that cannot.
@@ -139,7 +139,12 @@ impl Gatherer {
     }
 
     /// Everything around the runtime, as far as it can be read.
-    pub(crate) async fn world(&mut self, runtime: ClusterRuntime, resolution: Resolution, jobs: &[JobSeen]) -> Sight {
+    pub(crate) async fn world(
+        &mut self,
+        runtime: Arc<ClusterRuntime>,
+        resolution: Resolution,
+        jobs: &[JobSeen],
+    ) -> Sight {
         let uid = runtime.metadata.uid.clone().unwrap_or_default();
         let (mut rollouts, mut unreadable) = self.rollouts();
         let read = rollouts.iter().filter_map(|rollout| rollout.metadata.name.clone());
@@ -162,13 +167,14 @@ impl Gatherer {
             applications: Arc::new(self.stored_applications()),
             jobs: jobs.to_vec(),
             assessments: documents::assessments(&documents),
-            facts: Facts { refusals: self.refusals.clone(), ..Facts::default() },
+            facts: Arc::default(),
         };
         let lacks = self.complete(&mut world).await.err();
         self.troubles.read(Reading::Applications, lacks.as_ref());
-        world.facts.live = Box::pin(self.live.look(&world, &mut self.troubles)).await;
-        world.facts.validation = self.validation(&world).await;
-        world.facts.trouble = world.unfinished().and_then(|rollout| self.troubles.of(&rollout.name_any()));
+        let live = Box::pin(self.live.look(&world, &mut self.troubles)).await;
+        let validation = self.validation(&world).await;
+        let trouble = world.unfinished().and_then(|rollout| self.troubles.of(&rollout.name_any()));
+        world.facts = Arc::new(Facts { live, validation, refusals: self.refusals.clone(), trouble });
         Sight { world, lacks }
     }
 
@@ -244,7 +250,7 @@ impl Gatherer {
             applications: Arc::new(self.stored_applications()),
             unreadable: None,
             unfinished: Vec::new(),
-            facts: Facts::default(),
+            facts: Arc::default(),
         }
     }
 

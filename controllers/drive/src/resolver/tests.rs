@@ -127,7 +127,7 @@ fn begun(job: &Value) -> JobSeen {
 impl Scene {
     /// One reconcile in the world as it is, and what it wrote.
     async fn tried(&mut self) -> (Result<Look, DriveError>, Vec<String>) {
-        let (runtime, resolution) = (self.runtime.clone(), self.resolution.clone());
+        let (runtime, resolution) = (Arc::new(self.runtime.clone()), self.resolution.clone());
         let mut world = self.hands.gather.world(runtime, resolution, &self.jobs).await.world;
         let looked = self.resolver.step(&mut self.hands, &mut world, now()).await;
         self.resolution = world.resolution;

@@ -18,8 +18,8 @@ const NAMED: usize = 5;
 const READY: [&str; 5] = ["ready", "complete", "healthy", "running", "succeeded"];
 
 /// What live objects say against readiness; judged last, so that what Argo CD says comes first.
-pub(super) fn gate(expected: &Expected, now: Timestamp) -> Option<Observation> {
-    let live = &expected.live;
+pub(super) fn gate(expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
+    let live = expected.live;
     if !live.outdated.is_empty() {
         let words = format!("not as rendered although Argo CD says Synced: {}", listed(&live.outdated, NAMED));
         let action = expected.hard_refreshed_at.is_none().then_some(Action::HardRefresh);

@@ -16,7 +16,7 @@ const TOLD_FOR: SignedDuration = SignedDuration::from_secs(15);
 const RETRY_LOST_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
 /// No operation waits or runs; the last one, if it was for this source, did not fail.
-pub(super) fn operation(application: &Application, expected: &Expected, now: Timestamp) -> Option<Observation> {
+pub(super) fn operation(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     let Some(state) = &application.status.operation else {
         return application
             .operation_requested
@@ -50,7 +50,7 @@ fn in_window(state: &OperationState) -> bool {
 }
 
 /// After a sync of somebody's local manifests, comparisons use those until another operation (A42).
-fn local(state: &OperationState, expected: &Expected) -> Observation {
+fn local(state: &OperationState, expected: &Expected<'_>) -> Observation {
     let action = expected.sync_started_at.is_none().then_some(Action::Sync);
     Observation::of(StepReason::SpecDrifted, format!("synced from local manifests by {}", who(state))).with(action)
 }
@@ -72,7 +72,7 @@ fn running(state: &OperationState, now: Timestamp) -> Observation {
     }
 }
 
-fn other(state: &OperationState, expected: &Expected, now: Timestamp) -> Observation {
+fn other(state: &OperationState, expected: &Expected<'_>, now: Timestamp) -> Observation {
     // A termination that comes in the middle of a try is written over by Argo CD, which patches the phase when it ends.
     let told = expected.terminated_at.is_some_and(|at| now < at + TOLD_FOR);
     let due = now >= expected.terminate_after && !told;
@@ -89,7 +89,7 @@ fn other(state: &OperationState, expected: &Expected, now: Timestamp) -> Observa
 
 /// Argo CD never retries the same content by itself after a failed operation (A33): one that failed before this step is
 /// synced again once; one that this step saw fail is final.
-fn failed(application: &Application, state: &OperationState, expected: &Expected) -> Observation {
+fn failed(application: &Application, state: &OperationState, expected: &Expected<'_>) -> Observation {
     let words = with_failures(state);
     let before = state.finished_at.is_some_and(|finished| finished < expected.since);
     if before && expected.sync_started_at.is_none() {
@@ -103,7 +103,7 @@ fn failed(application: &Application, state: &OperationState, expected: &Expected
 fn wedged(
     application: &Application,
     state: &OperationState,
-    expected: &Expected,
+    expected: &Expected<'_>,
     now: Timestamp,
 ) -> Option<Observation> {
     let out_of_sync = application.status.sync == Some(SyncStatus::OutOfSync);
@@ -121,8 +121,8 @@ fn wedged(
 }
 
 /// Content that is there already proves nothing until this step's own sync has run.
-pub(super) fn sync_due(application: &Application, expected: &Expected, _: Timestamp) -> Option<Observation> {
-    let rollout = expected.sync_of.as_deref()?;
+pub(super) fn sync_due(application: &Application, expected: &Expected<'_>, _: Timestamp) -> Option<Observation> {
+    let rollout = expected.sync_of?;
     let last = application.status.operation.as_ref();
     // Ours may have been replaced by another before it was seen.
     let displaced = |at: Timestamp| last.and_then(|state| state.finished_at).is_some_and(|finished| finished > at);

@@ -106,7 +106,7 @@ impl Story {
         World {
             settings: Arc::new(Settings { engine: engine(), validation_installed: self.validation_installed }),
             install: Arc::new(install()),
-            runtime: self.runtime.clone(),
+            runtime: Arc::new(self.runtime.clone()),
             engine: self.engine,
             resolution: self.resolution.clone(),
             plans: self.plans.iter().map(|(digest, (at, plan))| (*digest, (*at, Arc::new(plan.clone())))).collect(),
@@ -126,7 +126,7 @@ impl Story {
             applications: Arc::new(self.applications.keys().map(|name| Arc::new(self.application(name))).collect()),
             jobs: self.jobs.clone(),
             assessments: self.assessments.iter().map(|(key, one)| (key.clone(), Arc::new(one.clone()))).collect(),
-            facts: self.facts.clone(),
+            facts: Arc::new(self.facts.clone()),
         }
     }
 

@@ -71,12 +71,12 @@ fn success(context: &Context<'_>, progress: &Progress<'_>) -> Option<String> {
         .or_else(|| drifted(context, progress, None))
 }
 
-/// Whether a release was removed here, and another's object has its name now.
+/// Whether a release was removed here, and another object has its name now.
 fn is_taken(context: &Context<'_>, progress: &Progress<'_>, place: usize) -> bool {
     let step = &context.steps()[place];
-    let removed = step.operation == Operation::Remove && progress.written.contains_key(&step.release);
-    let uid = &context.rollout.spec.runtime.uid;
-    removed && context.application(&step.release).is_some_and(|application| !is_ours(application, uid))
+    let removed = progress.written.get(&step.release).filter(|_| step.operation == Operation::Remove);
+    let there = context.application(&step.release);
+    removed.zip(there).is_some_and(|(entry, application)| application.uid() != entry.uid)
 }
 
 fn failure(context: &Context<'_>, progress: &Progress<'_>, why: &Why) -> Option<String> {

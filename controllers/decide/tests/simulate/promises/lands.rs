@@ -30,7 +30,7 @@ fn other_at_work(cluster: &Cluster, id: Id) -> Option<Broken> {
     let at_work = |other: &Id| {
         *other != id
             && cluster.truth.is_own(*other)
-            && cluster.is_unfinished(*other)
+            && cluster.truth.is_unfinished(*other)
             && cluster.truth.rollout(*other).is_some_and(|rollout| !written(rollout).is_empty())
     };
     let other = cluster.truth.ids().find(at_work);

@@ -96,6 +96,12 @@ impl<'a> Context<'a> {
         &self.rollout.spec.steps
     }
 
+    /// Whether the rollout is seen as it is. What is decided on an older one, its own status not yet seen, does not land.
+    fn is_current(&self) -> bool {
+        let truth = self.cluster.truth.rollout(self.id);
+        truth.is_some_and(|truth| truth.metadata.resource_version == self.rollout.metadata.resource_version)
+    }
+
     fn application(&self, name: &str) -> Option<&'a Application> {
         self.view.application(name).map(|(application, _)| application)
     }

@@ -160,8 +160,7 @@ pub(super) fn owed<'a>(context: &Context<'a>, progress: &Progress<'_>) -> Option
 pub(super) fn target_unfit(context: &Context<'_>) -> Option<&'static str> {
     let world = &context.view.world;
     let digest = context.rollout.spec.target_plan_digest?;
-    let name = Plan::config_map_name(digest);
-    if world.unreadable.iter().any(|(unreadable, _)| *unreadable == name) {
+    if world.unreadable.iter().any(|(unreadable, _)| *unreadable == Plan::config_map_name(digest)) {
         return Some("the target is unreadable");
     }
     let Some((_, stored)) = world.plans.get(&digest) else { return Some("the target is missing") };

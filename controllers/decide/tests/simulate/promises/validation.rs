@@ -36,10 +36,10 @@ pub(super) fn is_required(context: &Context<'_>) -> bool {
 
 /// How far it has come, as the Jobs say.
 pub(super) fn run(context: &Context<'_>) -> Run {
-    if !is_required(context) || !context.view.is_own(context.id) {
+    let world = &context.view.world;
+    if !is_required(context) || !context.view.is_own(context.id) || world.jobs.is_empty() {
         return Run::None;
     }
-    let world = &context.view.world;
     let input = validation_input(context.rollout);
     let mine = world.jobs.iter().filter(|job| job.input == input);
     let last = |stage: Stage| mine.clone().filter(|job| job.stage == stage).max_by_key(|job| job.attempt);

@@ -187,7 +187,7 @@ pub(super) fn forgets(context: &Context<'_>, progress: &Progress<'_>, verdict: &
     if !context.cluster.forgets || context.rollout.status.is_none() {
         return None;
     }
-    let without = forgetful(context.cluster.mutant, context.rollout, context.seen, context.now);
+    let without = forgetful(context.cluster.mutant, context.position, context.seen, context.now);
     let (one, other) = (gist(context, progress, verdict), gist(context, progress, &without));
     must(one == other, 8, || format!("with status it {one:?}, without it {other:?}: {}", without.why()))
 }
