@@ -32,7 +32,6 @@ const PROGRESSING_AFTER: SignedDuration = SignedDuration::from_secs(60);
 const DETAIL_LIMIT: usize = 2048;
 /// How many resources a detail names.
 const NAMED: usize = 5;
-/// With this annotation Argo CD leaves an Application alone (A45).
 /// Conditions that stand against readiness; warnings do not.
 const ERRORS: [&str; 5] = ["ComparisonError", "InvalidSpecError", "UnknownError", "SyncError", "DeletionError"];
 

@@ -9,6 +9,7 @@ use aicr_crds::{
 use super::{
     position::Position,
     share::handed_over,
+    start::Due,
     verdict::{ObjectRef, Verdict, Write},
     why::{Outlook, Why},
 };
@@ -25,46 +26,40 @@ pub(crate) const STAYS: &str =
     "removed; CRDs, resources annotated helm.sh/resource-policy: keep and the namespace stay on purpose";
 
 /// How a Remove goes on.
-pub(super) fn remove(
-    position: &Position<'_>,
-    seen: &RolloutSeen,
-    step: &Step,
-    application: Option<&Application>,
-    why: Why,
-) -> Verdict {
+pub(super) fn remove(due: Due<'_>) -> Verdict {
+    let Due { position, step, application, .. } = due;
     let Some(application) = application else {
         // Deleted earlier by an approved Remove: the inventory lets it go, and there is nothing left to do.
         let entry = WrittenEntry { uid: String::new(), ready: true };
-        return Verdict::Do(Write::Record { release: step.release.clone(), entry }, why);
+        return Verdict::Do(Write::Record { release: step.release.clone(), entry }, due.why());
     };
     let marked = application.annotations.delete_rollout.as_deref() == Some(position.name());
     if application.is_deleting() {
         // In deletion already: nothing is deleted again, and no finalizer can be added (A141).
-        return if marked { recorded(step, application, why) } else { claimed(application, why) };
+        return if marked { recorded(due, application) } else { claimed(due, application) };
     }
     if let Some(reason) = unremovable(application) {
-        let until = Some(position.rollout.spec.deadline.0);
-        return Verdict::Wait(waits(step, reason, "a Remove waits for it".to_owned()), until);
+        return due.waits(reason, "a Remove waits for it".to_owned());
     }
     // Argo CD writes the whole finalizer list from its cache and may have erased ours (A134).
     if !marked || !application.cascades() || application.automated == AutomatedSync::Enabled {
-        return Verdict::Do(Write::PrepareRemove { on: ObjectRef::of(application) }, why);
+        return Verdict::Do(Write::PrepareRemove { on: ObjectRef::of(application) }, due.why());
     }
     if position.entry(&step.release).is_none() {
-        return recorded(step, application, why);
+        return recorded(due, application);
     }
-    handed_over(position, seen, step, application, why.clone())
+    handed_over(due, application)
         .filter(|_| !seam::is_broken("remove: handed over"))
-        .unwrap_or_else(|| Verdict::Do(Write::Delete { on: ObjectRef::of(application) }, why))
+        .unwrap_or_else(|| Verdict::Do(Write::Delete { on: ObjectRef::of(application) }, due.why()))
 }
 
-fn claimed(application: &Application, why: Why) -> Verdict {
-    Verdict::Do(Write::ClaimRemove { on: ObjectRef::of(application) }, why)
+fn claimed(due: Due<'_>, application: &Application) -> Verdict {
+    Verdict::Do(Write::ClaimRemove { on: ObjectRef::of(application) }, due.why())
 }
 
-fn recorded(step: &Step, application: &Application, why: Why) -> Verdict {
+fn recorded(due: Due<'_>, application: &Application) -> Verdict {
     let entry = WrittenEntry { uid: application.uid().to_owned(), ready: false };
-    Verdict::Do(Write::Record { release: step.release.clone(), entry }, why)
+    Verdict::Do(Write::Record { release: due.step.release.clone(), entry }, due.why())
 }
 
 /// A failed comparison makes Argo CD forget delete hooks (A135), and a running operation is served before deletion (A136).

@@ -4,40 +4,26 @@
 //! that render one object take it from each other with each sync (A68, A152). So the one to be removed syncs no more from
 //! the moment it is marked, and is deleted only once nobody who stays says that something is shared with it.
 
-use aicr_crds::{
-    application::Application,
-    reason::StepReason,
-    rollout::{Operation, Step},
-};
+use aicr_crds::{application::Application, reason::StepReason, rollout::Operation};
 use jiff::Timestamp;
 
 use super::{
     drift::is_owned,
     position::Position,
     readiness::names_any,
-    remove::{removed_by, waits},
-    start::desired,
+    remove::removed_by,
+    start::{Due, desired},
     verdict::{ObjectRef, Verdict, Write},
-    why::Why,
 };
-use crate::{
-    message::listed,
-    seen::{RolloutSeen, is_busy},
-};
+use crate::{message::listed, seen::is_busy};
 
 /// How many releases a message names.
 const NAMED: usize = 5;
 
 /// What is to be done before the marked Application of this step is deleted; `None` once nothing is shared.
-pub(super) fn handed_over(
-    position: &Position<'_>,
-    seen: &RolloutSeen,
-    step: &Step,
-    leaving: &Application,
-    why: Why,
-) -> Option<Verdict> {
-    let wait =
-        |reason, detail| Some(Verdict::Wait(waits(step, reason, detail), Some(position.rollout.spec.deadline.0)));
+pub(super) fn handed_over(due: Due<'_>, leaving: &Application) -> Option<Verdict> {
+    let Due { position, seen, .. } = due;
+    let wait = |reason, detail| Some(due.waits(reason, detail));
     // The mark asked for a comparison: what it says was seen without a sync of its own behind it.
     let compared = leaving.status.reconciled_at.filter(|_| !is_asked(leaving));
     let Some(since) = compared else {
@@ -46,7 +32,7 @@ pub(super) fn handed_over(
     let staying = staying(position, leaving);
     let stale = |other: &Application| !is_fresh(other, since);
     if let Some(other) = staying.iter().find(|other| stale(other) && !is_asked(other) && !is_busy(other)) {
-        return Some(Verdict::Do(Write::Refresh { on: ObjectRef::of(other), hard: false }, why));
+        return Some(Verdict::Do(Write::Refresh { on: ObjectRef::of(other), hard: false }, due.why()));
     }
     let holds = |other: &&&Application| shares(other, leaving.name());
     let sharing: Vec<&Application> = staying.iter().filter(holds).copied().collect();
@@ -55,7 +41,7 @@ pub(super) fn handed_over(
     if let Some((other, source)) =
         takes.and_then(|other| Some((other, desired(position, seen, other.name())?.source())))
     {
-        return Some(Verdict::Do(Write::Sync { on: ObjectRef::of(other), source }, why));
+        return Some(Verdict::Do(Write::Sync { on: ObjectRef::of(other), source }, due.why()));
     }
     let names = |all: &[&Application]| {
         let names: Vec<&str> = all.iter().map(|other| other.name()).collect();

@@ -22,24 +22,52 @@ use crate::seen::{RolloutSeen, TargetSeen};
 /// How the step at `index` starts: `status.current` first, then its one write.
 pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, now: Timestamp) -> Verdict {
     let step = &position.steps()[index];
-    let starting = Why::Starting { release: step.release.clone(), operation: step.operation };
     let application = position.application(&step.release);
+    let due = Due { position, seen, step, application };
     let known = known(position, index, step);
     match evidence(seen, step, application, known, now) {
-        Evidence::Newer => return Verdict::Wait(starting, Some(next_second(now))),
-        Evidence::Taken => return Verdict::Do(Write::Begin { index }, starting),
-        Evidence::Older if known.is_none() => return Verdict::Do(Write::Begin { index }, starting),
+        Evidence::Newer => return Verdict::Wait(due.why(), Some(next_second(now))),
+        Evidence::Taken => return Verdict::Do(Write::Begin { index }, due.why()),
+        Evidence::Older if known.is_none() => return Verdict::Do(Write::Begin { index }, due.why()),
         Evidence::Older => {}
     }
     if let Some(trouble) = &seen.facts.trouble {
         return hindered(position, step, index, trouble, now);
     }
     match step.operation {
-        Operation::Remove => remove(position, seen, step, application, starting),
-        Operation::Adopt => adopt(position, seen, step, application, starting),
-        Operation::Install | Operation::Upgrade | Operation::Verify => {
-            place(position, seen, step, application, starting)
-        }
+        Operation::Remove => remove(due),
+        Operation::Adopt => adopt(due),
+        Operation::Install | Operation::Upgrade | Operation::Verify => place(due),
+    }
+}
+
+/// A step that is to be written, with everything that decides how.
+#[derive(Clone, Copy)]
+pub(super) struct Due<'a> {
+    /// How far its rollout has come.
+    pub(super) position: &'a Position<'a>,
+    /// What was seen around that.
+    pub(super) seen: &'a RolloutSeen,
+    /// The step.
+    pub(super) step: &'a Step,
+    /// The Application of its release, as it is there.
+    pub(super) application: Option<&'a Application>,
+}
+
+impl Due<'_> {
+    /// It starts.
+    pub(super) fn why(&self) -> Why {
+        Why::Starting { release: self.step.release.clone(), operation: self.step.operation }
+    }
+
+    /// It waits for something on an Application, until the rollout's deadline.
+    pub(super) fn waits(&self, reason: StepReason, detail: String) -> Verdict {
+        Verdict::Wait(waits(self.step, reason, detail), Some(self.position.rollout.spec.deadline.0))
+    }
+
+    /// The target lacks what it names.
+    fn unknown(&self) -> Verdict {
+        Verdict::Wait(Why::StepUnknown(self.step.release.clone()), Some(self.position.rollout.spec.deadline.0))
     }
 }
 
@@ -82,11 +110,6 @@ fn next_second(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second() + 1).unwrap_or(now)
 }
 
-/// The target lacks what the step names: waited for until the rollout's deadline.
-fn unknown(position: &Position<'_>, step: &Step) -> Verdict {
-    Verdict::Wait(Why::StepUnknown(step.release.clone()), Some(position.rollout.spec.deadline.0))
-}
-
 /// The step has begun, and what it needs could not be read or written: that is observed of it, and its time goes on.
 fn hindered(position: &Position<'_>, step: &Step, index: usize, trouble: &str, now: Timestamp) -> Verdict {
     let current = current(position, index, step, None, now);
@@ -100,44 +123,31 @@ fn hindered(position: &Position<'_>, step: &Step, index: usize, trouble: &str, n
 }
 
 /// Adopt: the ownership annotations and nothing else. Its Application is there, as the inventory has just said.
-fn adopt(
-    position: &Position<'_>,
-    seen: &RolloutSeen,
-    step: &Step,
-    application: Option<&Application>,
-    why: Why,
-) -> Verdict {
-    match (desired(position, seen, &step.release), application) {
+fn adopt(due: Due<'_>) -> Verdict {
+    match (desired(due.position, due.seen, &due.step.release), due.application) {
         (Some(desired), Some(application)) => {
             let on = ObjectRef::of(application);
-            Verdict::Do(Write::Annotate { on, ownership: Box::new(desired.ownership) }, why)
+            Verdict::Do(Write::Annotate { on, ownership: Box::new(desired.ownership) }, due.why())
         }
-        (None, _) | (_, None) => unknown(position, step),
+        (None, _) | (_, None) => due.unknown(),
     }
 }
 
 /// Install, Upgrade and Verify: the whole Application, as this rollout writes it.
-fn place(
-    position: &Position<'_>,
-    seen: &RolloutSeen,
-    step: &Step,
-    application: Option<&Application>,
-    why: Why,
-) -> Verdict {
-    let Some(desired) = desired(position, seen, &step.release) else {
-        return unknown(position, step);
+fn place(due: Due<'_>) -> Verdict {
+    let Some(desired) = desired(due.position, due.seen, &due.step.release) else {
+        return due.unknown();
     };
-    match application {
-        None => Verdict::Do(Write::Create(Box::new(desired)), why),
-        Some(application) if !is_owned(application, &position.rollout.spec.runtime.uid) => {
-            Verdict::End(Outcome::Failed, Why::Foreign(step.release.clone()))
+    match due.application {
+        None => Verdict::Do(Write::Create(Box::new(desired)), due.why()),
+        Some(application) if !is_owned(application, &due.position.rollout.spec.runtime.uid) => {
+            Verdict::End(Outcome::Failed, Why::Foreign(due.step.release.clone()))
         }
         Some(application) if application.is_deleting() => {
-            let until = Some(position.rollout.spec.deadline.0);
-            Verdict::Wait(waits(step, StepReason::Deleting, remaining(application, seen)), until)
+            due.waits(StepReason::Deleting, remaining(application, due.seen))
         }
         Some(application) => {
-            Verdict::Do(Write::Apply { desired: Box::new(desired), on: ObjectRef::of(application) }, why)
+            Verdict::Do(Write::Apply { desired: Box::new(desired), on: ObjectRef::of(application) }, due.why())
         }
     }
 }

@@ -7,6 +7,7 @@ mod found;
 mod hands;
 mod live;
 mod readiness;
+mod removal;
 mod rules;
 mod scenarios;
 mod story;

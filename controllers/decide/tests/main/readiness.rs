@@ -382,17 +382,6 @@ fn a_sync_window_is_named_and_not_terminated() {
     assert_eq!((observation.reason, observation.action), (StepReason::SyncWindow, None));
 }
 
-/// A152: objects that a release to be removed shares are taken over; any other sharing fails the step.
-#[test]
-fn objects_may_be_shared_only_with_a_release_that_the_rollout_removes() {
-    let mut application = settled();
-    application["status"]["conditions"] = json!([{"type": "SharedResourceWarning", "message": "Deployment/x is part of applications argocd/gpu-operator and gpu-old"}]);
-    let Readiness::NotReady(shared) = judge(&application, &expected(), 4) else { panic!("ready") };
-    assert_eq!((shared.reason, shared.outlook), (StepReason::SharedResource, Outlook::Hopeless));
-    let removes = Expected { removes: vec!["gpu-old"], ..expected() };
-    assert_eq!(judge(&application, &removes, 4), Readiness::Ready);
-}
-
 /// A45.
 #[test]
 fn an_application_that_argo_cd_is_told_to_ignore_proves_nothing() {

@@ -6,7 +6,7 @@ use aicr_crds::{
     Digest,
     keys::annotation,
     reason::{ConditionType, EventReason},
-    rollout::{Operation, RolloutKind},
+    rollout::RolloutKind,
 };
 use aicr_decide::{
     report::{runtime_status, stalled_event},
@@ -31,24 +31,12 @@ const APPROVED: &str = "
     approve
 ";
 
-/// An approved rollout to plan two, which lacks gpu-operator: its Remove has begun.
-const REMOVING: &str = "
-    given one: nfd=1 gpu-operator=1
-    plan two: nfd=1
-    assessment one two: nothing unknown
-    candidate two
-    later 10m
-    operator
-    approve
-    operator
-";
-
-fn next(story: &mut Story) -> Verdict {
+pub(crate) fn next(story: &mut Story) -> Verdict {
     let rollout = story.unfinished().clone();
     rollout::next(&rollout, &story.world().around(&rollout), story.now)
 }
 
-fn runtime_next(story: &Story) -> runtime::Verdict {
+pub(crate) fn runtime_next(story: &Story) -> runtime::Verdict {
     runtime::next(&story.world(), story.now)
 }
 
@@ -283,34 +271,6 @@ fn another_cluster_is_a_blocked_transition(#[case] key: &str, #[case] value: &st
     assert!(message.contains(value), "{message}");
 }
 
-/// B24: the last finalizer of Argo CD's own clean-up is named at the time-out, and never stripped.
-#[test]
-fn a_removal_that_hangs_on_argo_cds_own_cleanup_names_it_and_strips_nothing() {
-    let (mut story, _) = played(REMOVING);
-    let cleanup = "post-delete-finalizer.argocd.argoproj.io/cleanup";
-    story.applications.get_mut("gpu-operator").unwrap()["metadata"]["finalizers"] = json!([cleanup]);
-    story.facts.live.stuck = vec!["Job gpu/cleanup: Running".into()];
-    story.later(jiff::SignedDuration::from_mins(31));
-    let Verdict::End(outcome, why) = next(&mut story) else { panic!("it goes on") };
-    assert_eq!(outcome.as_str(), "Failed");
-    assert!(why.to_string().contains(cleanup) && why.to_string().contains("Job gpu/cleanup"), "{why}");
-}
-
-/// B53: a removal that hangs on a webhook whose Service went first names object, finalizer and webhook at the time-out.
-#[test]
-fn a_removal_that_hangs_on_a_webhook_without_its_service_names_both() {
-    let (mut story, _) = played(REMOVING);
-    let object = "ClusterPolicy cluster-policy: held by nvidia.com/cleanup";
-    let webhook = "ValidatingWebhookConfiguration gpu-operator: service gpu-operator/webhook not found";
-    story.facts.live.stuck = vec![object.into(), webhook.into()];
-    let Verdict::Wait(why, _) = next(&mut story) else { panic!("it does not wait") };
-    assert!(why.to_string().contains(object), "{why}");
-    story.later(jiff::SignedDuration::from_mins(31));
-    let Verdict::End(outcome, why) = next(&mut story) else { panic!("it goes on") };
-    assert_eq!(outcome.as_str(), "Failed");
-    assert!(why.to_string().contains(object) && why.to_string().contains(webhook), "{why}");
-}
-
 /// A15: `reconciledAt` has whole seconds. Content that was compared before the step is not to be taken for what it wrote.
 #[test]
 fn a_step_does_not_begin_in_the_second_of_a_comparison_of_its_very_content() {
@@ -334,38 +294,6 @@ fn a_step_does_not_begin_in_the_second_of_a_comparison_of_its_very_content() {
     assert!(begins(compared_at(now - second, &compared)), "what is older is told from what is newer");
     assert!(begins(compared_at(now + second, &compared)), "an engine whose clock is ahead is not waited for");
     assert!(begins(compared_at(now, &json!({}))), "other content proves nothing either way");
-}
-
-/// B81: what has custom resources of its own is named from the first look on, before anything hangs.
-#[test]
-fn a_removal_of_custom_resources_along_with_their_operator_says_so() {
-    let (mut story, _) = played(REMOVING);
-    story.facts.live.own_customs = vec!["ClusterPolicy cluster-policy".into()];
-    let Verdict::Wait(why, _) = next(&mut story) else { panic!("it does not wait") };
-    let said = "custom resources are deleted along with what finalizes them: ClusterPolicy cluster-policy";
-    assert!(why.to_string().contains(said), "{why}");
-    story.facts.live.own_customs.clear();
-    let Verdict::Wait(why, _) = next(&mut story) else { panic!("it does not wait") };
-    assert!(!why.to_string().contains("custom resources"), "{why}");
-}
-
-/// B54: what guards the others by its webhooks was installed first and goes last; approvers read this order in the rollout.
-#[test]
-fn releases_are_removed_in_the_reverse_of_their_order_of_installation() {
-    let (mut story, _) = played(
-        "
-        given one: nfd=1 policies=1 gpu-operator=1 kai-scheduler=1
-        plan two: nfd=1
-        assessment one two: nothing unknown
-        candidate two
-        later 10m
-        operator
-    ",
-    );
-    let steps = &story.unfinished().spec.steps;
-    assert!(steps.iter().all(|step| step.operation == Operation::Remove), "{steps:?}");
-    let order: Vec<&str> = steps.iter().map(|step| step.release.as_str()).collect();
-    assert_eq!(order, ["kai-scheduler", "gpu-operator", "policies"]);
 }
 
 /// B92: what is decided twice on the same old view is the same write with the same precondition, under the same name.
@@ -405,36 +333,6 @@ fn an_approval_of_anything_else_starts_nothing(#[case] change: fn(&mut aicr_crds
     world.resolution.candidate = rollout.spec.target_plan_digest;
     let verdict = rollout::next(&rollout, &world.around(&rollout), story.now);
     assert_eq!(verdict.why(), &Why::ApprovalMismatch);
-}
-
-/// What names an ended rollout loses the marks of a Remove whenever it is seen, by whichever reconcile comes first.
-#[test]
-fn marks_that_an_ended_rollout_left_are_taken_off() {
-    let (mut story, _) = played(
-        "
-        given one: nfd=1 gpu-operator=1
-        plan two: nfd=1
-        assessment one two: nothing unknown
-        candidate two
-        later 10m
-        operator
-        approve
-        revoke
-        operator
-    ",
-    );
-    let ended = story.rollouts.last().unwrap().clone();
-    let name = ended.metadata.name.clone();
-    story.applications.get_mut("gpu-operator").unwrap()["metadata"]["annotations"][annotation::DELETE_ROLLOUT] =
-        json!(name);
-    let runtime::Verdict::Do(runtime::Write::WithdrawRemove { on, .. }, _) = runtime_next(&story) else {
-        panic!("left")
-    };
-    assert_eq!(on.name, "gpu-operator");
-    let mut seen = story.world().around(&ended);
-    seen.runtime = aicr_decide::seen::RuntimeSeen::Gone;
-    let verdict = rollout::next(&ended, &seen, story.now);
-    assert!(matches!(verdict, Verdict::Do(Write::WithdrawRemove { .. }, Why::Ended(_))), "{verdict:?}");
 }
 
 /// Orphan: the unfinished rollout ends first, then the Event, then the finalizer.
