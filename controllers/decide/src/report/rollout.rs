@@ -85,6 +85,10 @@ fn phase(verdict: &Verdict, position: &Position<'_>, seen: &RolloutSeen) -> Show
     if let Verdict::End(outcome, _) = verdict {
         return Shown::Phase(Some((*outcome).into()));
     }
+    // A mark that it left is taken off first. Once status says that it has ended, nobody asks whether that was told.
+    if let Verdict::Do(_, Why::Ended(_)) = verdict {
+        return Shown::Nothing;
+    }
     let phase = match verdict.why() {
         Why::NewerOperator(_) | Why::TokenSpent => return Shown::Nothing,
         Why::Ended(outcome) => Phase::from(*outcome),
@@ -217,8 +221,7 @@ fn ended_at(rollout: &RuntimeRollout, verdict: &Verdict, now: Timestamp) -> Opti
     let recorded = recorded.and_then(|text| text.parse().ok()).map(Time);
     match verdict {
         Verdict::End(..) => recorded.or(Some(Time(now))),
-        // Also while a mark that it left is taken off.
-        Verdict::Wait(Why::Ended(_), _) | Verdict::Do(_, Why::Ended(_)) => recorded,
+        Verdict::Wait(Why::Ended(_), _) => recorded,
         Verdict::Do(..) | Verdict::Wait(..) => None,
     }
 }

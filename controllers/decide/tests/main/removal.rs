@@ -2,6 +2,7 @@
 
 use aicr_crds::{keys::annotation, reason::StepReason, rollout::Operation};
 use aicr_decide::{
+    report,
     rollout::{self, Expected, Outlook, Readiness, Verdict, Why, Write},
     runtime,
 };
@@ -113,6 +114,9 @@ fn marks_that_an_ended_rollout_left_are_taken_off() {
     seen.runtime = aicr_decide::seen::RuntimeSeen::Gone;
     let verdict = rollout::next(&ended, &seen, story.now);
     assert!(matches!(verdict, Verdict::Do(Write::WithdrawRemove { .. }, Why::Ended(_))), "{verdict:?}");
+    // A process that died before it told of the end left no status: shown now, nobody would ask whether it was told.
+    let position = rollout::Position::find(&ended, &seen.applications).without_status();
+    assert_eq!(report::rollout_status(&position, &seen, &verdict, story.now), None);
 }
 
 /// A152: objects that a release to be removed shares are taken over; any other sharing fails the step.

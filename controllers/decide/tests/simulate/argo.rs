@@ -215,12 +215,13 @@ fn finishes(application: &mut Application, ghost: &mut Ghost, clock: Clock) {
         };
     }
     ghost.health = HealthStatus::Progressing;
-    outdate(ghost);
+    outdate(ghost, clock);
 }
 
-fn outdate(ghost: &mut Ghost) {
+/// An operation has ended. Where its clock went back since it compared, nothing that Argo CD says could show that.
+fn outdate(ghost: &mut Ghost, clock: Clock) {
     if let Some(judged) = &mut ghost.judged {
-        judged.outdated = true;
+        judged.outdated |= judged.at <= clock.truth;
     }
 }
 
@@ -247,7 +248,7 @@ fn fails(application: &mut Application, ghost: &mut Ghost, clock: Clock, starter
         state.has_result = true;
         "it broke".clone_into(&mut state.message);
     }
-    outdate(ghost);
+    outdate(ghost, clock);
     compares(application, ghost, clock);
 }
 
@@ -261,7 +262,7 @@ fn wedges(application: &mut Application, ghost: &mut Ghost, clock: Clock) {
         finished_at: Some(clock.argo),
         ..state(application.source_id, clock)
     });
-    outdate(ghost);
+    outdate(ghost, clock);
 }
 
 fn said(condition: Condition) -> ArgoCondition {
