@@ -173,6 +173,10 @@ impl Cluster {
         let Some(on) = self.change_rollout(id, version, OfRollout::Ended(outcome, now)) else { return Landed::Stale };
         self.outcomes.push((id, outcome));
         self.operators[operator].reads_back |= self.mutant != Mutant::EndNotReadBack;
+        if operator != self.leader {
+            // What it had sent when its lease was over has landed before the other one lists: its fence lets nothing out later.
+            self.deliver(self.leader, Stream::Rollouts, usize::MAX);
+        }
         let broken = promises::ended_once(self, id);
         self.check(broken);
         if !look.burns() {
