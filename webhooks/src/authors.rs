@@ -12,10 +12,13 @@ use crate::{
 
 /// Entries that the list holds.
 pub(crate) const LIMIT: usize = 64;
+/// Characters of a user name that a rollout's `requestedBy` holds; with a longer one none could be created any more.
+const NAME_LIMIT: usize = 256;
 
 const UNREADABLE: &str = "the annotation operator.aicr.run/spec-changed-by cannot be read, so nobody knows whose change this is; have it taken off as the page on break-glass says";
 const FULL: &str =
     "64 people have changed the spec since a rollout last succeeded; let a rollout succeed, then edit again";
+const LONG_NAME: &str = "a user name of more than 256 characters cannot be held as an author, and nobody could be kept from approving their own change; edit as another user";
 const NOT_STAMPED: &str =
     "operator.aicr.run/spec-changed-by is stamped by admission and cannot be set; send the change without it";
 const NOT_SEEN: &str = "the list of authors has just changed; send the change again";
@@ -37,6 +40,7 @@ pub(crate) struct Edit<'e> {
 impl Edit<'_> {
     /// The list after the edit: one entry a user, the newest last.
     pub(crate) fn after(&self) -> Result<Vec<Author>, Denial> {
+        self.is_held()?;
         let (mut kept, previous) = self.before()?;
         if kept.len() >= LIMIT {
             kept.retain(|author| !self.known.is_spent(self.runtime_uid, author));
@@ -51,6 +55,7 @@ impl Edit<'_> {
 
     /// Whether this is such a list, by any replica's clock.
     pub(crate) fn check(&self, after: Option<&str>) -> Result<(), Denial> {
+        self.is_held()?;
         let (kept, previous) = self.before()?;
         let forged = || Rule::Authors.forbids(NOT_STAMPED);
         let mut list = after.and_then(parse).ok_or_else(forged)?;
@@ -75,6 +80,11 @@ impl Edit<'_> {
     pub(crate) fn is_stamped(&self, after: Option<&str>) -> bool {
         let fresh = after.and_then(parse).and_then(|list| list.last().map(|newest| newest.at.0));
         fresh.is_some_and(|at| is_fresh(at, self.now) || Some(at) == self.floor()) && self.check(after).is_ok()
+    }
+
+    /// Whether who edits can be held as an author.
+    fn is_held(&self) -> Result<(), Denial> {
+        if self.user.chars().count() > NAME_LIMIT { Err(Rule::Authors.forbids(LONG_NAME)) } else { Ok(()) }
     }
 
     /// Everybody else's entries, and the time of the editor's own.
@@ -190,6 +200,18 @@ mod tests {
         for none in [None, Some("x")] {
             assert_eq!(edit.check(none), Err(Rule::Authors.forbids(NOT_STAMPED)));
         }
+    }
+
+    /// A rollout's `requestedBy` could not hold it, and no rollout would be created any more.
+    #[test]
+    fn who_has_a_longer_name_than_a_rollout_holds_is_no_author() {
+        let none = Known::default();
+        let (longest, longer) = ("ä".repeat(256), "ä".repeat(257));
+        assert!(edit(None, &longest, &none).after().is_ok());
+        let refused = Rule::Authors.forbids(LONG_NAME);
+        assert_eq!(edit(None, &longer, &none).after(), Err(refused.clone()));
+        let stamped = text(&[author(&longer, 100)]);
+        assert_eq!(edit(None, &longer, &none).check(Some(&stamped)), Err(refused));
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub fn rollouts(operator: &str) -> Vec<MatchCondition> {
         "object.?spec != oldObject.?spec".to_owned(),
         IS_STATUS.to_owned(),
         differs("labels", label),
+        "object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences".to_owned(),
     ];
     concerns.extend(PROTECTED.map(|key| differs("annotations", key)));
     concerns.push(is_operator(operator));

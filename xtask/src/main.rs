@@ -1,4 +1,4 @@
-//! The workspace's own commands: parts, up, down, test, demo, images, compare-real, crds, chart.
+//! The workspace's own commands: parts, up, down, test, simulate, soak, demo, images, compare-real, crds, chart.
 
 mod binaries;
 mod chart;

@@ -76,6 +76,8 @@ pub struct Resolution {
     pub discovery: Option<Discovery>,
     /// The AICR that ran.
     pub aicr: Option<Aicr>,
+    /// Generation of the runtime whose inputs they are.
+    pub generation: Option<i64>,
 }
 
 /// Where resolution stands.

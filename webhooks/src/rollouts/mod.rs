@@ -68,6 +68,8 @@ struct Metadata<'a> {
     labels: Option<Labels<'a>>,
     #[serde(borrow, default)]
     annotations: Option<Annotations<'a>>,
+    #[serde(borrow, default, rename = "ownerReferences")]
+    owners: Option<Vec<Unread<'a>>>,
 }
 
 #[derive(Debug, Default, PartialEq, Deserialize)]

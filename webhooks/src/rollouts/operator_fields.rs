@@ -7,6 +7,8 @@ use crate::{
 };
 
 const NOT_YOURS: &str = "status, the outcome label and the operator.aicr.run annotations of a rollout are written by the operator alone; leave them as they are";
+const NO_OWNER: &str =
+    "a rollout has no owner, with which it would be deleted; leave its metadata.ownerReferences as they are";
 const ONCE: &str = "the outcome, evidence and end of a rollout are written once; ask for a retry";
 
 pub(super) fn judge(case: &Case<'_, '_>) -> Result<(), Denial> {
@@ -15,6 +17,12 @@ pub(super) fn judge(case: &Case<'_, '_>) -> Result<(), Denial> {
         Act::Update { old, new } => update(case, old, new),
         Act::Delete(_) => Ok(()),
     }
+}
+
+/// The garbage collector deletes what has an owner that is not there, by its own right and not by that of who wrote it.
+fn is_given_an_owner(old: &Rollout<'_>, new: &Rollout<'_>) -> bool {
+    let before = old.metadata.owners.as_deref().unwrap_or_default();
+    new.metadata.owners.iter().flatten().any(|owner| !before.contains(owner))
 }
 
 /// A rollout that began ended would hide that nothing was done.
@@ -35,7 +43,10 @@ fn update(case: &Case<'_, '_>, old: &Rollout<'_>, new: &Rollout<'_>) -> Result<(
     let after = new.metadata.annotations.as_ref().unwrap_or(&none);
     if !case.is_operator() {
         let touched = case.review.is_status() || before != after || old.outcome() != new.outcome();
-        return if touched { Err(Rule::OperatorFields.forbids(NOT_YOURS)) } else { Ok(()) };
+        if touched {
+            return Err(Rule::OperatorFields.forbids(NOT_YOURS));
+        }
+        return if is_given_an_owner(old, new) { Err(Rule::OperatorFields.forbids(NO_OWNER)) } else { Ok(()) };
     }
     let once = |held: Option<&Text<'_>>, now: Option<&Text<'_>>| held.is_none() || held == now;
     let kept = once(old.outcome(), new.outcome())

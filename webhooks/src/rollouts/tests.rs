@@ -123,6 +123,21 @@ fn an_end_is_written_once_by_the_operator_too(#[case] map: &str, #[case] key: &s
 }
 
 /// The leader may be of a later release, which knows of another outcome.
+/// With an owner that is not there the garbage collector would delete it, whoever may not.
+#[test]
+fn a_rollout_is_given_no_owner_and_may_lose_one() {
+    let owned = with(&rollout(), |r| {
+        r["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "gone"}]);
+    });
+    assert_forbidden(&update("alice", &rollout(), &owned), Rule::OperatorFields);
+    assert_eq!(update("alice", &owned, &owned), Verdict::ALLOW);
+    assert_eq!(
+        update("system:serviceaccount:kube-system:generic-garbage-collector", &owned, &rollout()),
+        Verdict::ALLOW
+    );
+}
+
 #[test]
 fn any_outcome_is_set_once() {
     let later = with(&rollout(), |r| r["metadata"]["labels"]["operator.aicr.run/outcome"] = json!("Great"));

@@ -127,7 +127,9 @@ pub(super) fn unreadable(world: &World) -> Option<String> {
     }
     if create::changed_by(world).is_err() {
         let key = annotation::SPEC_CHANGED_BY;
-        return Some(format!("the runtime's annotation {key} cannot be read: restore the JSON list of {{user, at}}"));
+        return Some(format!(
+            "the runtime's annotation {key} cannot be read; have it taken off as the page on break-glass says"
+        ));
     }
     let (name, why) = world.unreadable.first()?;
     Some(format!(

@@ -34,6 +34,7 @@ pub(crate) enum Place<'a> {
 
 /// What says where Applications are, read once for all of them.
 pub(crate) struct Places<'w> {
+    world: &'w World,
     movers: Vec<Mover<'w>>,
     active: Option<Digest>,
     success: &'w str,
@@ -72,6 +73,7 @@ impl<'w> Places<'w> {
     pub(crate) fn of(world: &'w World) -> Self {
         let success = world.newest_success();
         Self {
+            world,
             movers: unsuccessful(world).map(Mover::of).collect(),
             active: success.and_then(|success| success.spec.target_plan_digest),
             success: success.map(name).unwrap_or_default(),
@@ -82,6 +84,13 @@ impl<'w> Places<'w> {
     /// Whether there is a rollout of this name.
     pub(crate) fn knows(&self, rollout: &str) -> bool {
         self.known.contains(rollout)
+    }
+
+    /// Whether an Application is not at its release's content in this plan, as far as that can be read.
+    fn differs(&self, application: &Application, plan: Digest) -> bool {
+        let release = self.world.plans.get(&plan).and_then(|(_, stored)| stored.plan.release(application.name()));
+        let print = release.and_then(|release| release.fingerprint(&self.world.settings.engine).ok());
+        print.is_some_and(|print| print != application.fingerprint)
     }
 
     /// The target of the rollout that its `rollout` annotation names where that one did not succeed and is newer than the
@@ -105,6 +114,11 @@ impl<'w> Places<'w> {
             return contradiction(application, named);
         }
         let Some(plan) = self.active else { return Place::Nowhere };
+        // Written for another plan by a rollout that is gone: that one may have succeeded, and been the newest.
+        let gone = !self.known.contains(named) && noted.is_some_and(|noted| noted != plan);
+        if gone && self.differs(application, plan) && !seam::is_broken("repair: rollout gone") {
+            return contradiction(application, named);
+        }
         let rollout = if self.known.contains(named) { named } else { self.success };
         Place::At { plan, rollout }
     }

@@ -1,6 +1,6 @@
 //! From "due" to "created": fitness, resolution, stabilization, assessment.
 
-use aicr_crds::{Digest, plan::StoredPlan};
+use aicr_crds::{Digest, plan::StoredPlan, runtime::SelectionPolicy};
 use jiff::Timestamp;
 
 use super::{
@@ -24,7 +24,7 @@ pub(super) fn prepare(world: &World, target: Digest, now: Timestamp) -> Verdict 
         ResolutionState::Resolving { plan_stands, .. } => *plan_stands,
         ResolutionState::Unknown | ResolutionState::Stalled { .. } => false,
     };
-    if !resolved {
+    if !resolved || !is_of_this_spec(world) {
         return Verdict::Wait(Why::Unresolved, None);
     }
     let created = world.plans.get(&target).map_or(now, |(created, _)| *created);
@@ -35,6 +35,16 @@ pub(super) fn prepare(world: &World, target: Digest, now: Timestamp) -> Verdict 
     let active = world.active().and_then(|digest| world.plans.get(&digest)).map(|(_, stored)| stored.as_ref());
     let transition = Transition::new(world, active.map(|stored| &stored.plan), &stored.plan);
     assess(&transition, active, stored, now)
+}
+
+/// A candidate that an earlier spec resolved to carries none of the edits since, and its success must not free their authors
+/// of them; a pinned plan frees nobody.
+fn is_of_this_spec(world: &World) -> bool {
+    let same = world.resolution.generation == world.runtime.metadata.generation;
+    match world.runtime.spec.selection.policy {
+        SelectionPolicy::Automatic => same,
+        SelectionPolicy::Pinned => true,
+    }
 }
 
 fn assess(transition: &Transition<'_>, active: Option<&StoredPlan>, target: &StoredPlan, now: Timestamp) -> Verdict {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aicr_crds::{
     Digest,
     keys::annotation,
-    reason::{ConditionType, EventReason},
+    reason::{ConditionType, EventReason, Outcome},
     rollout::RolloutKind,
 };
 use aicr_decide::{
@@ -350,4 +350,38 @@ fn the_runtime_is_released_only_once_its_rollout_has_ended() {
     assert!(ended.is_some());
     let released = runtime_next(&story);
     assert!(matches!(released, runtime::Verdict::Do(runtime::Write::Release { .. }, _)), "{released:?}");
+}
+
+/// Four eyes: what an earlier spec resolved to carries no later edit, and its success would free that edit's author.
+#[test]
+fn a_candidate_of_an_earlier_spec_makes_no_rollout() {
+    let (story, _) = played("given one: nfd=1\n plan two: nfd=2\n candidate two\n later 10m");
+    let mut world = story.world();
+    let due = runtime::next(&world, story.now);
+    assert!(matches!(due, runtime::Verdict::Do(runtime::Write::RunAssessment(_), _)), "{due:?}");
+    world.resolution.generation = Some(0);
+    let earlier = runtime::next(&world, story.now);
+    assert!(matches!(earlier, runtime::Verdict::Wait(runtime::Why::Unresolved, _)), "{earlier:?}");
+}
+
+/// Whoever deletes the newest success makes an older plan the active one: what runs is not taken back to that without approval.
+#[test]
+fn a_success_that_is_deleted_takes_nothing_back() {
+    let (mut story, _) = played(
+        "
+        given one: nfd=1
+        plan two: nfd=2
+        assessment one two: nfd safe
+        candidate two
+        later 10m
+        operator
+        settle nfd
+        operator
+    ",
+    );
+    let newest = story.rollouts.pop().unwrap();
+    assert_eq!(aicr_decide::seen::outcome(&newest), Some(Outcome::Succeeded));
+    assert_ne!(story.world().active(), newest.spec.target_plan_digest);
+    let verdict = runtime_next(&story);
+    assert!(!matches!(verdict, runtime::Verdict::Do(runtime::Write::Repair { .. }, _)), "{verdict:?}");
 }

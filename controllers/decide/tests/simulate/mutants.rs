@@ -55,7 +55,7 @@ pub(crate) enum Mutant {
 }
 
 /// Rules of the judgment beside the gates, as its seam names them.
-const RULES: [&str; 26] = [
+const RULES: [&str; 27] = [
     "ready: identity",
     "ready: refused",
     "ready: comparison error",
@@ -74,6 +74,7 @@ const RULES: [&str; 26] = [
     "runtime: ended badly",
     "runtime: held",
     "repair: moved release",
+    "repair: rollout gone",
     "retention: kept",
     "drift: appeared",
     "drift: disappeared",

@@ -204,6 +204,7 @@ impl Cluster {
         let resolution = Resolution {
             state: ResolutionState::Resolved,
             candidate: Some(digest),
+            generation: self.truth.world.runtime.metadata.generation,
             ..self.truth.world.resolution.clone()
         };
         self.commit(Change::Resolution(Box::new(resolution)));

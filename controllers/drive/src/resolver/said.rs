@@ -41,7 +41,8 @@ pub(super) fn resolution(entries: &[ResolvedEntry], plans: &Plans, seen: &Seen<'
         }
     };
     let context = candidate.and_then(|digest| plans.get(&digest)).map(|(_, stored)| &stored.context);
-    Resolution { state, candidate, discovery: Some(discovery(seen, context)), aicr: aicr(seen) }
+    let generation = seen.runtime.metadata.generation;
+    Resolution { state, candidate, discovery: Some(discovery(seen, context)), aicr: aicr(seen), generation }
 }
 
 fn discovery(seen: &Seen<'_>, context: Option<&PlanContext>) -> Discovery {

@@ -108,7 +108,7 @@ impl Story {
             install: Arc::new(install()),
             runtime: Arc::new(self.runtime.clone()),
             engine: self.engine,
-            resolution: self.resolution.clone(),
+            resolution: Resolution { generation: self.runtime.metadata.generation, ..self.resolution.clone() },
             plans: self.plans.iter().map(|(digest, (at, plan))| (*digest, (*at, Arc::new(plan.clone())))).collect(),
             unreadable: self.unreadable.clone(),
             rollouts: self

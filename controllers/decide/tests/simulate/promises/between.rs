@@ -95,6 +95,13 @@ fn movers(world: &World) -> impl Iterator<Item = &RuntimeRollout> {
     })
 }
 
+/// Whether a rollout that is gone wrote it for another plan, which may have been the active one.
+pub(super) fn is_anothers(world: &World, application: &Application, plan: Digest) -> bool {
+    let named = application.annotations.rollout.as_deref();
+    let gone = world.rollouts.iter().all(|rollout| name(rollout) != named);
+    gone && application.annotations.plan_digest.is_some_and(|noted| noted != plan)
+}
+
 /// Promise 4: to the plan that it is at, and no other.
 fn repaired(world: &World, desired: &Desired, on: &ObjectRef) -> Option<Broken> {
     let application = world.applications.iter().find(|application| application.name() == on.name)?;
@@ -108,6 +115,11 @@ fn repaired(world: &World, desired: &Desired, on: &ObjectRef) -> Option<Broken> 
     must(plan == Some(desired.ownership.plan_digest), 4, || format!("{} is forced to a plan it is not at", on.name))
         .or_else(|| {
             must(mover.is_some() || elsewhere.is_none(), 4, || format!("{} is forced back behind a rollout", on.name))
+        })
+        .or_else(|| {
+            let moved = application.fingerprint != desired.fingerprint();
+            let gone = moved && is_anothers(world, application, desired.ownership.plan_digest);
+            must(!gone, 4, || format!("{} is forced back behind a rollout that is gone", on.name))
         })
 }
 

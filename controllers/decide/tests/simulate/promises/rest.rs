@@ -3,7 +3,7 @@
 use aicr_crds::{application::AutomatedSync, reason::Outcome, rollout::SCHEMA_VERSION, runtime::DeletionPolicy};
 use aicr_decide::seen::{EngineState, World, age_key, outcome};
 
-use super::{Broken, must, starts::is_ours};
+use super::{Broken, between::is_anothers, must, starts::is_ours};
 use crate::cluster::Cluster;
 
 /// What must be true once the operator has nothing left to do.
@@ -86,6 +86,7 @@ fn repaired(cluster: &Cluster) -> Option<Broken> {
         let fine = there.is_some_and(|application| {
             application.is_deleting()
                 || !is_ours(application, world.uid())
+                || is_anothers(world, application, active)
                 || (print == Some(application.fingerprint) && application.automated == AutomatedSync::Enabled)
         });
         must(fine, 9, || format!("{name} is not as the active plan has it, and nothing puts it right"))
