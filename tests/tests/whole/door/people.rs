@@ -199,6 +199,8 @@ pub(crate) fn what_is_the_operators_is_written_by_nobody_else(stage: &Stage) {
     for key in ["evidence", "finished-at", "retry-spent", "written"] {
         denied(&format!("a person writes {key}"), admin.patch(&what, &annotated(key)));
     }
+    let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "gone"}]);
+    denied("a person gives it an owner", admin.patch(&what, &json!({"metadata": {"ownerReferences": owner}})));
     denied("a person deletes it", admin.kubectl(&["delete", what[0], what[1], "--wait=false"]));
     let account = forged::operator(stage);
     let approval = approve(&approval(&stage.rollout(&forged)));
