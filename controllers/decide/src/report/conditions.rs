@@ -94,9 +94,15 @@ fn busy(world: &World, why: &Why) -> Option<Answer> {
         return Some(Answer::yes(Reason::RollingOut, format!("rollout {name} is being created")));
     }
     let Why::InProgress { name, verdict, step } = why else { return None };
-    let validates = matches!(verdict.why(), RolloutWhy::Validating { .. });
-    let reason = if validates { Reason::Validating } else { Reason::RollingOut };
-    is_moving(world, verdict).then(|| Answer::yes(reason, in_progress(name, verdict, step.as_deref())))
+    let place = in_progress(name, verdict, step.as_deref());
+    is_moving(world, verdict).then(|| {
+        if let RolloutWhy::Validating { message, .. } = verdict.why() {
+            // Which Job it is, and why its pod does not run.
+            Answer::yes(Reason::Validating, format!("{place}: {message}"))
+        } else {
+            Answer::yes(Reason::RollingOut, place)
+        }
+    })
 }
 
 /// Neither held, nor stalled, nor waiting for a person.
