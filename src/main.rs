@@ -4,6 +4,7 @@ mod args;
 mod door;
 mod drain;
 mod lead;
+mod listen;
 mod run;
 mod serve;
 mod telemetry;

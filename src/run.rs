@@ -16,6 +16,7 @@ use crate::{
     door::{self, Source},
     drain::Drain,
     lead::{self, Candidate, LeadError},
+    listen::{self, Listening, Transport},
     serve,
 };
 
@@ -120,8 +121,13 @@ fn start(
     let (router, refreshed) = door::open(policy, drive.rollouts());
     let readiness = drive.readiness();
     let (watching, driving) = drive.split();
-    let listening =
-        door::Listening { listener: sockets.webhooks, resolver: resolver.clone(), router, linger: door::LINGER };
+    let reviews = Listening {
+        listener: sockets.webhooks,
+        transport: Transport::Tls(resolver.clone()),
+        router,
+        connections: door::CONNECTIONS,
+        linger: door::LINGER,
+    };
 
     tasks.beside("the watches", async { watching.run().await.map_err(RunError::from) });
     tasks.beside("the door's knowledge", async {
@@ -130,13 +136,13 @@ fn start(
     });
     tasks.driving(driving.run(leads(leading.clone()), stages.drain.listener().stopping()));
     tasks.campaign(candidate.campaign(stages.handover.listener().stopping()));
-    tasks.door(door::serve(listening, stages.drain.listener()));
+    tasks.door(listen::serve(reviews, stages.drain.listener()));
     let missing = move || {
         let watches = (!readiness.is_ready()).then_some("a watch has not delivered its first list");
         watches.or_else(|| source.missing(&resolver, &leading, Timestamp::now()))
     };
-    let probes = serve::router(serve::Probes::new(stages.drain.listener(), missing));
-    tasks.plain(serve::plain(sockets.metrics, probes, stages.end.listener()));
+    let probes = serve::Probes::new(stages.drain.listener(), missing);
+    tasks.plain(listen::serve(serve::plain(sockets.metrics, probes), stages.end.listener()));
     Ok((tasks, stages))
 }
 

@@ -1,6 +1,6 @@
 //! The plain listener: metrics and probes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -11,10 +11,16 @@ use axum::{
 };
 use tokio::net::TcpListener;
 
-use crate::drain::Listener;
+use crate::{
+    drain::Listener,
+    listen::{Listening, Transport},
+};
 
 /// Content type of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Connections at once: the kubelet's, and a few scrapers'.
+pub(crate) const CONNECTIONS: usize = 64;
 
 /// What the probes ask.
 #[derive(Clone)]
@@ -31,7 +37,7 @@ impl Probes {
 }
 
 /// The three paths; by value, so that tests need no socket.
-pub(crate) fn router(probes: Probes) -> Router {
+fn router(probes: Probes) -> Router {
     Router::new()
         .route("/metrics", get(|| async { ([(header::CONTENT_TYPE, METRICS)], aicr_drive::metrics::gather()) }))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -49,9 +55,10 @@ async fn readyz(State(probes): State<Probes>) -> impl IntoResponse {
     }
 }
 
-/// Serves until the drain; answers that are on their way are finished.
-pub(crate) async fn plain(listener: TcpListener, router: Router, drain: Listener) -> std::io::Result<()> {
-    axum::serve(listener, router).with_graceful_shutdown(drain.stopping()).await
+/// Metrics and probes on this socket, until the drain.
+pub(crate) fn plain(listener: TcpListener, probes: Probes) -> Listening {
+    let (transport, router) = (Transport::Plain, router(probes));
+    Listening { listener, transport, router, connections: CONNECTIONS, linger: Duration::ZERO }
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! The door in this process: the webhooks' router over TLS, with what it knows and who counts.
 
-mod accept;
 mod certificate;
 mod known;
 mod metrics;
-mod room;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use aicr_drive::Rollouts;
 use aicr_webhooks::{Door, Known, Policy};
@@ -14,8 +12,12 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use jiff::Timestamp;
 
-pub(crate) use accept::{LINGER, Listening, serve};
 pub(crate) use certificate::{Source, mounted};
+
+/// How long after the drain began the API server may still come: its endpoints have gone by then.
+pub(crate) const LINGER: Duration = Duration::from_secs(10);
+/// Connections at once; each API server has one for each path, and more only while reviews overlap.
+pub(crate) const CONNECTIONS: usize = 256;
 
 /// The routes, and what keeps their knowledge fresh for as long as it is polled.
 pub(crate) fn open(policy: Policy, rollouts: Rollouts) -> (Router, impl Future<Output = ()>) {

@@ -209,7 +209,7 @@ mod tests {
         let (longest, longer) = ("ä".repeat(256), "ä".repeat(257));
         assert!(edit(None, &longest, &none).after().is_ok());
         let refused = Rule::Authors.forbids(LONG_NAME);
-        assert_eq!(edit(None, &longer, &none).after(), Err(refused.clone()));
+        assert_eq!(edit(None, &longer, &none).after(), Err(refused));
         let stamped = text(&[author(&longer, 100)]);
         assert_eq!(edit(None, &longer, &none).check(Some(&stamped)), Err(refused));
     }

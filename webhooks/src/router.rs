@@ -18,14 +18,19 @@ use axum::{
 };
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
 use crate::{Judged, Known, Policy, Verdict, Webhook, judge};
 
 /// Bytes of a review: it carries the old and the new object, each up to the store's limit.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
-/// Bodies that are held at once: 128 MiB at most, half of what the chart lets the process have. Two threads judge, and a
-/// usual review takes less than a millisecond, so that nobody queues behind them.
+/// Bytes of a review that waits for nobody: far more than a rollout or a runtime has. Connections are few, and so are these.
+const SMALL: usize = 64 * 1024;
+/// Larger bodies that are held at once: 128 MiB at most, half of what the chart lets the process have. Whoever lets a large
+/// one drip keeps other large ones waiting, and no small one.
 const AT_ONCE: usize = 16;
 /// For waiting and reading together, however slowly it drips; the API server gives up after 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -117,38 +122,40 @@ async fn answer(served: &Served, webhook: Webhook, request: Request) -> Result<J
     if !is_json(&request) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json").into_response());
     }
-    let read = async {
-        let permit = served.room.acquire().await;
-        // Held until the verdict: it is the body that takes memory.
-        (permit, whole(request).await)
-    };
-    let (_permit, body) = timeout(PATIENCE, read)
+    // The permit is held until the verdict: it is the body that takes memory.
+    let (_permit, body) = timeout(PATIENCE, whole(request, &served.room))
         .await
-        .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not come in time").into_response())?;
-    let body = body?;
+        .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not come in time").into_response())??;
     let door = &served.door;
     judge(webhook, &body, &door.policy, &door.known.load(), (door.clock)())
         .map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()).into_response())
 }
 
-/// The body in one piece, as the review borrows from it, written once: where its length is announced, at its place.
-async fn whole(request: Request) -> Result<Vec<u8>, Response> {
+/// The body in one piece, as the review borrows from it; a large one with its permit, and from there on written once: where
+/// its length is announced, at its place.
+async fn whole(request: Request, room: &Semaphore) -> Result<(Option<SemaphorePermit<'_>>, Vec<u8>), Response> {
     let too_large = || (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 8 MiB").into_response();
     let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let length = length.unwrap_or_default();
     if length > BODY_LIMIT {
         return Err(too_large());
     }
-    let mut body = Vec::with_capacity(length);
+    let (mut permit, mut body) = (None, Vec::with_capacity(length.min(SMALL)));
     let mut pieces = request.into_body().into_data_stream();
     let broken = |_| (StatusCode::BAD_REQUEST, "the body broke off").into_response();
     while let Some(piece) = pieces.try_next().await.map_err(broken)? {
-        if body.len() + piece.len() > BODY_LIMIT {
+        let size = body.len() + piece.len();
+        if size > BODY_LIMIT {
             return Err(too_large());
+        }
+        if size > SMALL && permit.is_none() {
+            // Nobody closes the semaphore.
+            permit = room.acquire().await.ok();
+            body.reserve_exact(length.max(size) - body.len());
         }
         body.extend_from_slice(&piece);
     }
-    Ok(body)
+    Ok((permit, body))
 }
 
 fn is_json(request: &Request) -> bool {

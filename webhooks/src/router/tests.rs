@@ -153,23 +153,41 @@ async fn a_body_that_never_ends_times_out() {
     assert_eq!(counted, [(Webhook::Rollouts, Decision::Refused)]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn slow_bodies_bound_memory_and_let_the_next_one_in_when_they_time_out() {
-    let counted = Arc::new(Counted::default());
-    let door = door(&counted);
-    let slow = (0..AT_ONCE).map(|_| {
-        let endless = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
-        door.clone().oneshot(post("/validate/rollouts", "application/json", Body::from_stream(endless)))
-    });
-    let slow = futures::future::join_all(slow);
-    let body = approve().to_string();
+/// A body of which so many bytes come, and then nothing.
+fn stuck(bytes: usize) -> Body {
+    let first = futures::stream::iter([Ok::<_, std::io::Error>(vec![b' '; bytes])]);
+    Body::from_stream(futures::StreamExt::chain(first, futures::stream::pending()))
+}
+
+/// Sends as many such bodies as may be large at once, and a review of this size one tick later; its status, and the
+/// milliseconds that it took.
+async fn beside_stuck_ones(stuck_at: usize, size: usize) -> (StatusCode, u128) {
+    let door = door(&Arc::new(Counted::default()));
+    let slow =
+        (0..AT_ONCE).map(|_| door.clone().oneshot(post("/validate/rollouts", "application/json", stuck(stuck_at))));
+    let mut body = approve().to_string().into_bytes();
+    body.resize(size, b' ');
     let quick = async {
         // One tick after the slow ones, so that their patience ends first.
         tokio::time::advance(Duration::from_millis(1)).await;
-        door.clone().oneshot(post("/validate/rollouts", "application/json", body)).await.unwrap().status()
+        let begun = tokio::time::Instant::now();
+        let answer = door.clone().oneshot(post("/validate/rollouts", "application/json", body)).await.unwrap();
+        (answer.status(), begun.elapsed().as_millis())
     };
-    let (_, status) = futures::future::join(slow, quick).await;
-    assert_eq!(status, StatusCode::OK);
+    futures::future::join(futures::future::join_all(slow), quick).await.1
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_bodies_bound_memory_and_let_the_next_large_one_in_when_they_time_out() {
+    let waited = beside_stuck_ones(SMALL + 1, SMALL + 1).await;
+    assert_eq!(waited, (StatusCode::OK, PATIENCE.as_millis() - 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_review_of_the_usual_size_waits_for_no_slow_body() {
+    for stuck_at in [1, SMALL, SMALL + 1] {
+        assert_eq!(beside_stuck_ones(stuck_at, SMALL).await, (StatusCode::OK, 0), "{stuck_at}");
+    }
 }
 
 /// One byte a second is a body that never ends.

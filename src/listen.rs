@@ -1,42 +1,52 @@
-//! The accept loop: TLS, HTTP/1.1 with keep-alive, and an end that loses no review.
+//! The accept loop of both ports: TLS or none, HTTP/1.1 with keep-alive, everything bounded, and an end that loses no answer.
 //!
-//! The API server keeps its connections, and sends to an endpoint for some time after it went. So the drain goes on
+//! The API server keeps its connections, and sends to an endpoint for some time after it went. So the door's drain goes on
 //! accepting, answers each request with `Connection: close`, and stops only after that time.
 
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+mod room;
+
+use std::{
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use aicr_certs::CertificateResolver;
 use axum::{
     Router,
+    body::Body,
     extract::{Request, State},
     http::{HeaderValue, header::CONNECTION},
     middleware::map_response_with_state,
     response::Response,
 };
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    body::{Body as _, Bytes, Frame, Incoming, SizeHint},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-use super::room::{Room, Seat};
+use self::room::{Farewell, Room, Seat};
 use crate::drain::Listener;
 
-/// How long after the drain began the API server may still come: its endpoints have gone by then.
-pub(crate) const LINGER: Duration = Duration::from_secs(10);
 /// For a TLS handshake: the API server gives up on the whole call after 5 s.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// For the head of a request, rest between two requests included: longer than the API server keeps an idle connection
-/// (90 s), so that it is the one who closes.
+/// (90 s), so that it is the one who closes; and longer than Prometheus usually rests.
 const HEAD: Duration = Duration::from_mins(2);
 /// Bytes of a request's head, and of a body that is read at once: an API server's head has less than one kilobyte.
 const BUFFER: usize = 64 * 1024;
-/// Connections at once; each API server has one for each path, and more only while reviews overlap. One more than these
-/// sends the most idle one away.
-const CONNECTIONS: usize = 256;
 /// For the answers on their way at the end: none takes longer than the API server waits.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Rest after an accept that failed for want of something (descriptors, memory); doubled with each failure in a row.
@@ -48,12 +58,33 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 pub(crate) struct Listening {
     /// The bound socket.
     pub(crate) listener: TcpListener,
-    /// Where each handshake's certificate comes from.
-    pub(crate) resolver: Arc<CertificateResolver>,
-    /// The webhooks.
+    /// What a connection begins with.
+    pub(crate) transport: Transport,
+    /// The paths.
     pub(crate) router: Router,
+    /// Connections at once. One more than these sends the most idle one away.
+    pub(crate) connections: usize,
     /// How long to go on after the drain has begun.
     pub(crate) linger: Duration,
+}
+
+/// What a connection begins with.
+pub(crate) enum Transport {
+    /// A handshake, with the certificate that the resolver has then.
+    Tls(Arc<CertificateResolver>),
+    /// The first request.
+    Plain,
+}
+
+impl Transport {
+    fn acceptor(self) -> io::Result<Option<TlsAcceptor>> {
+        let resolver = match self {
+            Self::Tls(resolver) => resolver,
+            Self::Plain => return Ok(None),
+        };
+        let config = aicr_certs::server_config(resolver).map_err(io::Error::other)?;
+        Ok(Some(TlsAcceptor::from(Arc::new(config))))
+    }
 }
 
 /// Serves until `linger` after the drain has begun; answers that are on their way are finished.
@@ -61,13 +92,10 @@ pub(crate) struct Listening {
 /// # Errors
 /// TLS could not be set up.
 pub(crate) async fn serve(listening: Listening, drain: Listener) -> io::Result<()> {
-    let Listening { listener, resolver, router, linger } = listening;
-    let config = aicr_certs::server_config(resolver).map_err(io::Error::other)?;
-    let handling = Handling {
-        acceptor: TlsAcceptor::from(Arc::new(config)),
-        router: router.layer(map_response_with_state(drain.clone(), close_when_stopping)),
-    };
-    let room = Room::new(CONNECTIONS);
+    let Listening { listener, transport, router, connections, linger } = listening;
+    let router = router.layer(map_response_with_state(drain.clone(), close_when_stopping));
+    let handling = Handling { acceptor: transport.acceptor()?, router };
+    let room = Room::new(connections);
     let ending = async {
         drain.stopping().await;
         tokio::time::sleep(linger).await;
@@ -77,7 +105,7 @@ pub(crate) async fn serve(listening: Listening, drain: Listener) -> io::Result<(
         () = ending => {}
     }
     if timeout(LAST_ANSWERS, room.close()).await.is_err() {
-        tracing::warn!("a review is broken off");
+        tracing::warn!("an answer is broken off");
     }
     Ok(())
 }
@@ -118,7 +146,8 @@ fn is_the_peers(error: &io::Error) -> bool {
 
 #[derive(Clone)]
 struct Handling {
-    acceptor: TlsAcceptor,
+    /// None where connections are plain.
+    acceptor: Option<TlsAcceptor>,
     router: Router,
 }
 
@@ -127,9 +156,12 @@ impl Handling {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
+        let Some(acceptor) = self.acceptor else {
+            return converse(stream, self.router, &Arc::new(seat)).await;
+        };
         let shaken = tokio::select! {
-            shaken = timeout(HANDSHAKE, self.acceptor.accept(stream)) => shaken,
-            () = seat.leave() => return,
+            shaken = timeout(HANDSHAKE, acceptor.accept(stream)) => shaken,
+            _ = seat.leave() => return,
         };
         match shaken {
             Ok(Ok(stream)) => converse(stream, self.router, &Arc::new(seat)).await,
@@ -141,13 +173,13 @@ impl Handling {
 }
 
 /// One request after the other, until either side has had enough.
-async fn converse(stream: TlsStream<TcpStream>, router: Router, seat: &Arc<Seat>) {
+async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, seat: &Arc<Seat>) {
     let own = Arc::clone(seat);
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, seat) = (router.clone(), Arc::clone(&own));
         async move {
-            let _answers = seat.answers();
-            router.oneshot(request).await
+            let _answers = seat.receives();
+            router.oneshot(request.map(|body| Body::new(Received::of(body, &seat)))).await
         }
     });
     let serving = http1::Builder::new()
@@ -158,14 +190,55 @@ async fn converse(stream: TlsStream<TcpStream>, router: Router, seat: &Arc<Seat>
     let mut serving = pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
-        () = seat.leave() => {
-            // An answer on its way is finished.
-            serving.as_mut().graceful_shutdown();
-            timeout(LAST_ANSWERS, serving).await.unwrap_or(Ok(()))
-        }
+        how = seat.leave() => match how {
+            Farewell::AfterAnswer => {
+                serving.as_mut().graceful_shutdown();
+                timeout(LAST_ANSWERS, serving).await.unwrap_or(Ok(()))
+            }
+            Farewell::AtOnce => Ok(()),
+        },
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+/// The body of a request, which tells the seat of its connection once all of it has come.
+struct Received {
+    body: Incoming,
+    seat: Arc<Seat>,
+}
+
+impl Received {
+    fn of(body: Incoming, seat: &Arc<Seat>) -> Self {
+        if body.is_end_stream() {
+            seat.has_received();
+        }
+        Self { body, seat: Arc::clone(seat) }
+    }
+}
+
+impl hyper::body::Body for Received {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.seat.has_received();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -49,7 +49,7 @@ async fn door() -> (Server, Arc<Allowed>) {
 }
 
 /// Whatever comes back until the server closes.
-async fn all(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
+pub(super) async fn all(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut answer = Vec::new();
     // Closed with or without a goodbye.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it stays open");
@@ -167,4 +167,21 @@ async fn a_thousand_idle_connections_keep_nobody_out() {
     let first = &mut idle[1];
     let closed = timeout(PATIENCE, first.read(&mut [0])).await.expect("the oldest idle one still holds its seat");
     assert_eq!(closed.unwrap_or_default(), 0);
+}
+
+/// A body that never comes whole is answered by nobody: its seat goes to whoever comes.
+#[tokio::test]
+async fn bodies_without_end_on_every_seat_keep_nobody_out() {
+    let whole = |_: Bytes| async { "seen" };
+    let server = serving(Router::new().route("/x", post(whole)), Duration::ZERO).await;
+    let mut sending = Vec::new();
+    for _ in 0..2 * CONNECTIONS {
+        let mut stream = server.connect().await;
+        stream.write_all(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{").await.unwrap();
+        sending.push(stream);
+    }
+    let mut asking = server.connect().await;
+    let answer = timeout(PATIENCE, ask(&mut asking)).await.expect("every seat is held");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(all(&mut sending[0]).await, "");
 }

@@ -1,11 +1,11 @@
-//! The connections of the door: a bounded number of them, and which one leaves when one more comes.
+//! The connections of a port: a bounded number of them, and which one leaves when one more comes.
 //!
 //! The API server must never find the room full: of those that are not being answered, one that has asked for nothing
-//! goes before one that has, and the one that has rested longest goes first.
+//! goes before one that has, one that is still asking after those, and the one that has been at it longest first.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use tokio::sync::Notify;
@@ -30,7 +30,31 @@ struct Seats {
 struct Taken {
     doing: Doing,
     since: u64,
-    leave: Arc<Notify>,
+    leave: Arc<Leave>,
+}
+
+/// Told to a connection that is to end.
+#[derive(Default)]
+struct Leave {
+    notice: Notify,
+    how: OnceLock<Farewell>,
+}
+
+impl Leave {
+    fn tell(&self, how: Farewell) {
+        // The first word counts.
+        let _ = self.how.set(how);
+        self.notice.notify_one();
+    }
+}
+
+/// How a connection ends that has to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// An answer on its way is finished.
+    AfterAnswer,
+    /// What it is still sending is not waited for.
+    AtOnce,
 }
 
 /// In the order in which they go.
@@ -40,6 +64,8 @@ enum Doing {
     Silent,
     /// Between two requests.
     Resting,
+    /// A request's body has not come whole: it may never.
+    Receiving,
     /// A request is being answered; nobody takes its seat.
     Answered,
 }
@@ -50,8 +76,8 @@ impl Seats {
         self.tick
     }
 
-    fn sit(&mut self) -> (u64, Arc<Notify>) {
-        let (id, leave) = (self.tick(), Arc::new(Notify::new()));
+    fn sit(&mut self) -> (u64, Arc<Leave>) {
+        let (id, leave) = (self.tick(), Arc::new(Leave::default()));
         self.taken.insert(id, Taken { doing: Doing::Silent, since: id, leave: Arc::clone(&leave) });
         (id, leave)
     }
@@ -63,7 +89,10 @@ impl Seats {
             return false;
         };
         if let Some(taken) = self.taken.remove(&id) {
-            taken.leave.notify_one();
+            taken.leave.tell(match taken.doing {
+                Doing::Receiving => Farewell::AtOnce,
+                Doing::Silent | Doing::Resting | Doing::Answered => Farewell::AfterAnswer,
+            });
         }
         true
     }
@@ -111,7 +140,7 @@ impl Room {
     /// Asks everybody to leave, and waits until all have.
     pub(super) async fn close(&self) {
         for taken in self.0.seats().taken.values() {
-            taken.leave.notify_one();
+            taken.leave.tell(Farewell::AfterAnswer);
         }
         while !self.0.seats().taken.is_empty() {
             self.0.left.notified().await;
@@ -123,19 +152,25 @@ impl Room {
 pub(super) struct Seat {
     room: Arc<Shared>,
     id: u64,
-    leave: Arc<Notify>,
+    leave: Arc<Leave>,
 }
 
 impl Seat {
-    /// Returns when this connection shall end.
-    pub(super) async fn leave(&self) {
-        self.leave.notified().await;
+    /// Returns when this connection shall end, and how.
+    pub(super) async fn leave(&self) -> Farewell {
+        self.leave.notice.notified().await;
+        self.leave.how.get().copied().unwrap_or(Farewell::AfterAnswer)
     }
 
-    /// For as long as a request is being answered.
-    pub(super) fn answers(&self) -> Answers<'_> {
-        self.room.sets(self.id, Doing::Answered);
+    /// From the head of a request on, until it is answered.
+    pub(super) fn receives(&self) -> Answers<'_> {
+        self.room.sets(self.id, Doing::Receiving);
         Answers(self)
+    }
+
+    /// The request has come whole: from now on it is answered.
+    pub(super) fn has_received(&self) {
+        self.room.sets(self.id, Doing::Answered);
     }
 }
 
@@ -167,14 +202,20 @@ mod tests {
         seat.leave().now_or_never().is_some()
     }
 
+    fn answers(seat: &Seat) -> Answers<'_> {
+        let answers = seat.receives();
+        seat.has_received();
+        answers
+    }
+
     #[tokio::test]
     async fn the_silent_go_before_those_who_asked_and_the_longest_idle_first() {
         let room = Room::new(3);
         let (asked, early, late) = (room.seat().await, room.seat().await, room.seat().await);
-        drop(asked.answers());
+        drop(answers(&asked));
         let fourth = room.seat().await;
         assert!(is_asked_to_leave(&early) && !is_asked_to_leave(&late) && !is_asked_to_leave(&asked));
-        drop(fourth.answers());
+        drop(answers(&fourth));
         let _fifth = room.seat().await;
         assert!(is_asked_to_leave(&late));
         let sixth = room.seat().await;
@@ -186,12 +227,27 @@ mod tests {
     async fn nobody_leaves_who_is_being_answered_and_the_next_one_waits_for_the_answer() {
         let room = Room::new(1);
         let busy = room.seat().await;
-        let answering = busy.answers();
+        let answering = answers(&busy);
         assert!(room.seat().now_or_never().is_none());
         assert!(!is_asked_to_leave(&busy));
         drop(answering);
         assert!(room.seat().now_or_never().is_some());
         assert!(is_asked_to_leave(&busy));
+    }
+
+    #[tokio::test]
+    async fn who_sends_without_end_leaves_at_once_but_after_those_who_rest() {
+        let room = Room::new(3);
+        let (early, late, resting) = (room.seat().await, room.seat().await, room.seat().await);
+        let _sending = [early.receives(), late.receives()];
+        drop(answers(&resting));
+        let fourth = room.seat().await;
+        let _answering = answers(&fourth);
+        assert_eq!(resting.leave().now_or_never(), Some(Farewell::AfterAnswer));
+        assert!(!is_asked_to_leave(&early));
+        let _fifth = room.seat().await;
+        assert_eq!(early.leave().now_or_never(), Some(Farewell::AtOnce));
+        assert!(!is_asked_to_leave(&late));
     }
 
     #[tokio::test]

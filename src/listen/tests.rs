@@ -11,7 +11,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::*;
-use crate::drain::Drain;
+use crate::{door::CONNECTIONS, drain::Drain};
 
 /// What the API server asks, but for the body.
 const ASK: &[u8] = b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
@@ -41,7 +41,9 @@ async fn serving(router: Router, linger: Duration) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let drain = Drain::new();
-    let serving = tokio::spawn(serve(Listening { listener, resolver, router, linger }, drain.listener()));
+    let listening =
+        Listening { listener, transport: Transport::Tls(resolver), router, connections: CONNECTIONS, linger };
+    let serving = tokio::spawn(serve(listening, drain.listener()));
     Server { address, client, drain, serving }
 }
 
@@ -163,4 +165,5 @@ async fn an_accept_that_fails_is_tried_again_after_a_rest_and_at_once_where_the_
     assert_eq!(begun.elapsed().as_millis(), rests.iter().sum::<Duration>().as_millis());
 }
 
+mod plain;
 mod strangers;
