@@ -8,6 +8,14 @@
 {{- define "aicr-operator.discovery" -}}aicr-discovery{{- end -}}
 {{- define "aicr-operator.validation" -}}aicr-validation{{- end -}}
 
+{{- define "aicr-operator.pullSecrets" -}}
+{{- with .Values.imagePullSecrets -}}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end -}}
 {{- define "aicr-operator.selector" -}}
 app.kubernetes.io/name: {{ include "aicr-operator.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
