@@ -88,6 +88,11 @@ impl Starts {
         Self(all.into_iter().map(Cluster::into_start).collect())
     }
 
+    /// Which of them the history of a seed starts at.
+    pub(crate) fn place(&self, seed: u64) -> usize {
+        Chance::new(seed).below(self.0.len())
+    }
+
     fn setting(&self, seed: u64, mutant: Mutant) -> Setting {
         let mut chance = Chance::new(seed);
         let mut cluster = self.0[chance.below(self.0.len())].clone();

@@ -19,6 +19,9 @@ use crate::{
 /// How many broken histories are shown.
 const SHOWN: usize = 5;
 
+/// Histories that a thread takes at once.
+const BATCH: u64 = 8192;
+
 /// What was counted over many histories.
 #[derive(Default)]
 struct Count {
@@ -50,12 +53,12 @@ pub(crate) fn histories(args: &Args) -> bool {
                 let since = on_core();
                 let is_time = || begun.elapsed().as_secs() < args.seconds;
                 while is_time() && count.broken.lock().is_ok_and(|broken| broken.len() < SHOWN) {
-                    let number = next.fetch_add(64, Ordering::Relaxed);
+                    let number = next.fetch_add(BATCH, Ordering::Relaxed);
                     if number >= args.histories {
                         break;
                     }
-                    for seed in number..args.histories.min(number + 64) {
-                        plays(&starts, args.seed + seed, &count);
+                    for seed in seeds(&starts, args.seed + number, BATCH.min(args.histories - number)) {
+                        plays(&starts, seed, &count);
                     }
                 }
                 count.nanoseconds.fetch_add(on_core().saturating_sub(since), Ordering::Relaxed);
@@ -82,6 +85,13 @@ pub(crate) fn histories(args: &Args) -> bool {
         Some((history, broken)) => shortened(&starts, history, broken),
     }
     broken.is_empty()
+}
+
+/// So many seeds from this one on, those that start at the same place together: what it refers to is still in the cache then.
+fn seeds(starts: &Starts, first: u64, count: u64) -> Vec<u64> {
+    let mut seeds: Vec<u64> = (first..first + count).collect();
+    seeds.sort_by_key(|seed| starts.place(*seed));
+    seeds
 }
 
 fn plays(starts: &Starts, seed: u64, count: &Count) {
