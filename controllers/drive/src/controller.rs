@@ -17,7 +17,7 @@ use aicr_crds::{ClusterRuntime, reason::EventReason};
 use aicr_decide::{
     report::{self, EventNote},
     resolve::JobSeen,
-    seen::{EngineState, Resolution},
+    seen::{EngineState, Resolution, ResolutionState},
 };
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -280,26 +280,24 @@ impl Control {
         let mut world = sight.world;
         let looked = self.resolver.step(&mut self.hands, &mut world, now).await;
         self.resolution = world.resolution;
+        if let Err(error) = &looked {
+            hindered(&mut self.resolution, error);
+        }
         self.settle("resolver", begun, looked, runtime, now, next).await;
     }
 
-    /// Looks at the Jobs; where that fails, what was known of them stays. Whether it went well.
+    /// Looks at the Jobs; one that cannot be read counts as running. Whether all could.
     async fn look_at_jobs(&mut self, runtime: &ClusterRuntime, now: Timestamp, next: &mut Earliest) -> bool {
         if !self.patience.is_over("jobs", now) {
             return false;
         }
         let begun = Instant::now();
-        let looked = self.hands.gather.jobs(now).await;
-        let look = match looked {
-            Ok(jobs) => {
-                for finished in &jobs.finished {
-                    self.finished(runtime, finished, now).await;
-                }
-                self.jobs = jobs.all;
-                Ok(jobs.again.map_or(Look::OnEvent, Look::At))
-            }
-            Err(error) => Err(error),
-        };
+        let jobs = self.hands.gather.jobs(now).await;
+        for finished in &jobs.finished {
+            self.finished(runtime, finished, now).await;
+        }
+        self.jobs = jobs.all;
+        let look = jobs.failure.map_or(Ok(jobs.again.map_or(Look::OnEvent, Look::At)), Err);
         let well = look.is_ok();
         self.settle("jobs", begun, look, runtime, now, next).await;
         well
@@ -374,4 +372,12 @@ fn kind(controller: &str) -> &'static str {
         .into_iter()
         .find(|known| *known == controller)
         .unwrap_or("rollout")
+}
+/// What the API server will not do until somebody changes something is what resolution waits for, not its Jobs.
+fn hindered(resolution: &mut Resolution, error: &DriveError) {
+    if let ResolutionState::Resolving { message, .. } = &mut resolution.state
+        && error.is_denial()
+    {
+        *message = chain(error);
+    }
 }

@@ -44,6 +44,18 @@ pub enum DriveError {
 }
 
 impl DriveError {
+    /// Whether the API server refused, and will again until somebody changes something.
+    pub(crate) fn is_denial(&self) -> bool {
+        match self {
+            Self::Api { source, .. } => is_denied(source),
+            Self::Timeout { .. }
+            | Self::Content { .. }
+            | Self::WatchesEnded
+            | Self::MirrorEnded
+            | Self::KeeperEnded => false,
+        }
+    }
+
     /// The retry class, as the metrics name it; each is retried.
     pub fn class(&self) -> &'static str {
         match self {
@@ -52,6 +64,11 @@ impl DriveError {
             Self::Content { .. } | Self::WatchesEnded | Self::MirrorEnded | Self::KeeperEnded => "bounded",
         }
     }
+}
+
+/// Whether the API server refused, and will again until somebody changes something.
+fn is_denied(error: &kube::Error) -> bool {
+    if let kube::Error::Api(status) = error { matches!(status.code, 401 | 403 | 404 | 422) } else { false }
 }
 
 /// Whether the API server answered 401 or 403.

@@ -181,7 +181,7 @@ async fn carry_out(
             }
             write_one(hands, rollout, seen, write).await?
         }
-        Verdict::End(outcome, why) => end::end(hands, rollout, *outcome, why, now).await?,
+        Verdict::End(outcome, why) => return end::end(hands, rollout, *outcome, why, now).await,
     };
     Ok(match written {
         Written::Done(on) => Carried::Now(on),

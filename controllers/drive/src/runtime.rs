@@ -29,42 +29,52 @@ use crate::{
 )]
 pub(crate) async fn step(hands: &mut Hands, world: &World, now: Timestamp) -> Result<Look, DriveError> {
     let verdict = runtime::next(world, now);
-    let look = match &verdict {
-        Verdict::Do(write, _) => carry_out(hands, world, write).await?,
-        Verdict::Wait(_, at) => at.map_or(Look::OnEvent, Look::At),
+    let carried = match &verdict {
+        Verdict::Do(write, _) => carry_out(hands, world, write).await,
+        Verdict::Wait(_, at) => Ok(at.map_or(Look::OnEvent, Look::At)),
     };
+    // What cannot be written keeps nothing from being said: the conditions speak of what stands, whatever is done meanwhile.
     let status = report::runtime_status(world, &verdict, now);
     metrics().conditions(&status.conditions);
     match hands.write.runtime_status(&world.runtime, &status).await? {
-        Written::Stale => Ok(Look::Soon),
+        Written::Stale => carried.map(|_| Look::Soon),
         Written::Done(()) => {
             if let Some(note) = report::stalled_event(&world.runtime, &status.conditions) {
                 tracing::warn!(note = note.note, "the runtime stalls");
                 hands.write.announce(&About::Runtime(&world.runtime), &note).await;
             }
-            Ok(look)
+            carried
         }
     }
 }
 
 async fn carry_out(hands: &mut Hands, world: &World, write: &Write) -> Result<Look, DriveError> {
+    if let Write::Release { .. } = write {
+        // Told first: once the finalizer is off there is nobody left who would.
+        tell(hands, world, write, "").await;
+        return write_one(hands, world, write, &mut String::new()).await;
+    }
     let mut made = String::new();
     let look = write_one(hands, world, write, &mut made).await?;
-    if look == Look::Soon {
-        return Ok(look);
+    if look != Look::Soon {
+        tell(hands, world, write, &made).await;
     }
-    for (subject, note) in report::carried_out(world, write, &made) {
+    Ok(look)
+}
+
+/// The Events of a write; `made` is the UID of what it made.
+async fn tell(hands: &Hands, world: &World, write: &Write, made: &str) {
+    for (subject, note) in report::carried_out(world, write, made) {
         let live = |name: &str| world.applications.iter().find(|application| application.name() == name);
         match subject {
             report::Subject::Runtime => hands.write.announce(&About::Runtime(&world.runtime), &note).await,
             report::Subject::Application(name) => {
                 let namespace = &world.settings.engine.namespace;
-                let uid = live(&name).map_or(made.as_str(), |application| application.uid());
+                let uid = live(&name).map_or(made, |application| application.uid());
                 hands.write.announce(&About::Application { namespace, name: &name, uid }, &note).await
             }
         };
     }
-    Ok(look)
 }
 
 /// The one write; `made` becomes the UID of what it made.
@@ -158,9 +168,11 @@ async fn automate(hands: &mut Hands, world: &World, on: &ObjectRef, enabled: boo
         Err(error) if is_for_good(&error) => refusal(&error, hands.now()),
         Err(error) => return Err(error),
     };
-    let note = report::suspension_refused(world, &on.name, &refused.why);
+    let notes = report::suspension_refused(world, &on.name, &refused.why);
     hands.gather.refusals.automation.insert(on.name.clone(), refused);
-    hands.write.announce(&About::Runtime(&world.runtime), &note).await;
+    for note in notes {
+        hands.write.announce(&About::Runtime(&world.runtime), &note).await;
+    }
     Ok(Look::Soon)
 }
 

@@ -261,7 +261,7 @@ impl Gatherer {
     }
 
     /// AICR Jobs, with what of them has just finished.
-    pub(crate) async fn jobs(&mut self, now: Timestamp) -> Result<Jobs, DriveError> {
+    pub(crate) async fn jobs(&mut self, now: Timestamp) -> Jobs {
         self.runs.look(&self.watches, now).await
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Jobs {
     pub(crate) all: Vec<JobSeen>,
     pub(crate) finished: Vec<Finished>,
     pub(crate) again: Option<Timestamp>,
+    /// What kept one of them from being read whole; the first.
+    pub(crate) failure: Option<DriveError>,
 }
 
 /// A Job when it is first seen finished.
@@ -99,26 +101,43 @@ impl Runs {
         Ok(agents)
     }
 
-    /// Every Job as it is now.
-    pub(super) async fn look(&mut self, watches: &Watches, now: Timestamp) -> Result<Jobs, DriveError> {
+    /// Every Job as it is now; what fails with one keeps nothing back of the others.
+    pub(super) async fn look(&mut self, watches: &Watches, now: Timestamp) -> Jobs {
         let objects: Vec<Arc<Job>> = watches.jobs.iter().flat_map(Shelf::all).collect();
         let pods: Vec<Arc<Pod>> = watches.pods.iter().flat_map(Shelf::all).collect();
         let uids: BTreeSet<&str> = objects.iter().filter_map(|job| job.metadata.uid.as_deref()).collect();
         self.finished.retain(|uid, _| uids.contains(uid.as_str()));
         self.reports.retain(|name, _| self.finished.values().any(|job| job.name == *name));
-        let mut jobs = Jobs { all: Vec::new(), finished: Vec::new(), again: None };
+        let mut jobs = Jobs { all: Vec::new(), finished: Vec::new(), again: None, failure: None };
         self.check_images(&objects, &pods);
         for job in &objects {
-            if is_finished(job) {
-                self.ended(job, now, &mut jobs).await?;
-            } else {
-                let (seen, waits) = self.active(job, &pods, now).await?;
-                jobs.all.extend(seen);
-                jobs.again = if waits { Some(now + LOOK_AGAIN) } else { jobs.again };
+            if let Err(error) = self.one(job, &pods, now, &mut jobs).await {
+                jobs.all.extend(self.unread(job, now));
+                jobs.failure = jobs.failure.or(Some(error));
             }
         }
         jobs.all.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(jobs)
+        jobs
+    }
+
+    async fn one(&mut self, job: &Job, pods: &[Arc<Pod>], now: Timestamp, jobs: &mut Jobs) -> Result<(), DriveError> {
+        if is_finished(job) {
+            return self.ended(job, now, jobs).await;
+        }
+        let (seen, waits) = self.active(job, pods, now).await?;
+        jobs.all.extend(seen);
+        jobs.again = if waits { Some(now + LOOK_AGAIN) } else { jobs.again };
+        Ok(())
+    }
+
+    /// One that is there, and of which nothing more could be read: it counts as running until it is known how it ended.
+    fn unread(&self, job: &Job, now: Timestamp) -> Option<JobSeen> {
+        let seen = seen::job(job, Around { pods: &[], events: &[], output: None, aicr: &self.aicr, now })?;
+        let phase = match seen.phase {
+            JobPhase::Suspended => JobPhase::Suspended,
+            JobPhase::Active(_) | JobPhase::Succeeded { .. } | JobPhase::Failed { .. } => JobPhase::Active(None),
+        };
+        Some(JobSeen { phase, ..seen })
     }
 
     /// While a validation Job runs, the other pods of its namespace are its checks'.

@@ -25,32 +25,44 @@ const UNTOLD_AFTER: SignedDuration = SignedDuration::from_mins(2);
 const TOLD_AFTER: SignedDuration = SignedDuration::from_mins(55);
 
 /// Label and time first, which decide; then whoever is to know. It is waited for in the watch that decisions use, so that
-/// nothing is decided any more on a rollout that has ended.
+/// nothing is decided any more on a rollout that has ended. One that could not be told stays without its status, which is how
+/// it is told late.
 pub(super) async fn end(
     hands: &mut Hands,
     rollout: &RuntimeRollout,
     outcome: Outcome,
     why: &Why,
     now: Timestamp,
-) -> Result<Written<ObjectRef>, DriveError> {
-    let written = hands.write.end(rollout, outcome, evidence(why), now).await?;
-    if let Written::Done(_) = written {
-        tracing::info!(%outcome, %why, "the rollout has ended");
-        tell(hands, rollout, outcome, &why.to_string()).await;
-        let name = rollout.name_any();
-        let seen = hands.gather.until(&format!("see the end of {name}"), |watches| is_over(watches, &name)).await;
-        if let Err(error) = seen {
-            tracing::warn!(rollout = name, error = chain(&error), "its end is not seen yet");
-        }
+) -> Result<Carried, DriveError> {
+    let on = match hands.write.end(rollout, outcome, evidence(why), now).await? {
+        Written::Done(on) => on,
+        Written::Stale => return Ok(Carried::Later(hands.after(&Written::<()>::Stale))),
+    };
+    tracing::info!(%outcome, %why, "the rollout has ended");
+    let told = tell(hands, rollout, outcome, &why.to_string()).await;
+    let name = rollout.name_any();
+    let seen = hands.gather.until(&format!("see the end of {name}"), |watches| is_over(watches, &name)).await;
+    if let Err(error) = seen {
+        tracing::warn!(rollout = name, error = chain(&error), "its end is not seen yet");
     }
-    Ok(written)
+    Ok(after_telling(told, on, now))
 }
 
 /// The Event of an end; it is counted by whoever told it.
-async fn tell(hands: &Hands, rollout: &RuntimeRollout, outcome: Outcome, message: &str) {
+async fn tell(hands: &Hands, rollout: &RuntimeRollout, outcome: Outcome, message: &str) -> Announced {
     let note = report::outcome_event(rollout, outcome, message);
-    if hands.write.announce(&About::Rollout(rollout), &note).await == Announced::Now {
+    let told = hands.write.announce(&About::Rollout(rollout), &note).await;
+    if told == Announced::Now {
         metrics().ended(outcome);
+    }
+    told
+}
+
+/// The status, once it is told; until then it is tried again.
+fn after_telling(told: Announced, on: ObjectRef, now: Timestamp) -> Carried {
+    match told {
+        Announced::Now | Announced::Before => Carried::Now(on),
+        Announced::Failed => Carried::Later(Look::At(now + UNTOLD_AFTER)),
     }
 }
 
@@ -83,7 +95,8 @@ pub(super) async fn late(
         Telling::Now => {
             let stored = rollout.status.as_ref().and_then(|status| status.message.clone());
             let message = stored.unwrap_or_else(|| outcome.to_string());
-            tell(hands, rollout, outcome, &message).await;
+            let told = tell(hands, rollout, outcome, &message).await;
+            return Ok(after_telling(told, seen_ref(rollout), now));
         }
     }
     Ok(Carried::Now(seen_ref(rollout)))

@@ -42,6 +42,10 @@ impl Node {
         &self.architecture
     }
 
+    fn is_like(&self, other: &Self) -> bool {
+        self.os_image == other.os_image && self.architecture == other.architecture && self.labels == other.labels
+    }
+
     fn differs_in(&self, other: &Self, keys: &BTreeSet<&str>) -> bool {
         self.os_image != other.os_image
             || self.architecture != other.architecture
@@ -55,10 +59,12 @@ pub(super) fn unless_it_concerns(
 ) -> impl Fn(&Node, &Node) -> bool + Send + Sync + 'static {
     let runtimes = runtimes.view();
     move |before, after| {
-        // A runtime that comes or changes is news itself.
-        let Some(guard) = runtimes.get(NAME) else { return true };
-        let Ok(runtime) = &guard.0 else { return true };
-        !before.differs_in(after, &labels_of_interest(&runtime.spec.placement))
+        let known = runtimes.get(NAME);
+        match known.as_ref().and_then(|guard| guard.0.as_ref().ok()) {
+            Some(runtime) => !before.differs_in(after, &labels_of_interest(&runtime.spec.placement)),
+            // A runtime that comes later may ask for whatever is on it now.
+            None => before.is_like(after),
+        }
     }
 }
 

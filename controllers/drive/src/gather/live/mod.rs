@@ -128,6 +128,8 @@ impl LiveReader {
         }
         for resource in self.table_of(managed) {
             let found = self.get(resource).await?;
+            live.outdated
+                .extend(found.as_ref().and_then(|found| workloads::outdated(&resource.kind, &found.metadata, before)));
             let seen = found.as_ref().map(|found| (found.metadata.generation.unwrap_or_default(), &found.data));
             live.customs.extend(customs::custom(resource, seen));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aicr_decide::facts::DaemonSetSeen;
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, DaemonSet},
-    core::v1::{ContainerStatus, Pod},
+    core::v1::{ContainerStatus, Pod, PodSpec},
 };
 use kube::core::ObjectMeta;
 
@@ -48,6 +48,14 @@ pub(super) fn said(set: &DaemonSet) -> DaemonSetSeen {
 /// Whether there is anything to tell of its pods.
 pub(super) fn is_behind(seen: &DaemonSetSeen) -> bool {
     seen.updated < seen.desired || seen.ready < seen.desired
+}
+
+/// Only what is read of a pod: there may be one on each of thousands of nodes.
+pub(super) fn slim(pod: Pod) -> Pod {
+    let ObjectMeta { name, labels, owner_references, deletion_timestamp, .. } = pod.metadata;
+    let metadata = ObjectMeta { name, labels, owner_references, deletion_timestamp, ..ObjectMeta::default() };
+    let node_name = pod.spec.and_then(|spec| spec.node_name);
+    Pod { metadata, spec: Some(PodSpec { node_name, ..PodSpec::default() }), status: pod.status }
 }
 
 /// The same with what its pods say. Of the two counts of an `OnDelete` set the smaller one: either may lag.
@@ -173,6 +181,7 @@ mod tests {
             pod("c", "old", "u-set", &ready()),
             pod("d", "new", "u-other", &ready()),
         ];
+        let pods: Vec<Pod> = pods.into_iter().map(slim).collect();
         let seen = counted(&set, said(&set), &revisions, &pods);
         assert_eq!((seen.desired, seen.updated, seen.ready), (3, 1, 3));
         assert!(is_behind(&seen) && seen.pods.is_empty());

@@ -86,6 +86,24 @@ async fn a_label_that_concerns_nothing_wakes_nobody() {
     assert!(!woken(json!({ "node.kubernetes.io/instance-type": "p5", "nvidia.com/gpu.product": "H100", "x": "3" })));
 }
 
+/// A runtime that comes later, or can be read later, may select by whatever a node has got meanwhile.
+#[tokio::test]
+async fn without_a_runtime_every_label_concerns() {
+    let changes = Changes::new();
+    let (runtimes, _feed) = shelf("ClusterRuntime", Api::all(client()), Config::default(), &changes);
+    let (_nodes, feed) = shelf("Node", Api::all(client()), Config::default(), &changes);
+    let mut feed = feed.same_when(unless_it_concerns(&runtimes));
+    feed.take(Ok(Event::Apply(node(1, &json!({ "pool": "gpu" })))));
+    let mut listener = changes.listen();
+    let mut woken = |version: usize, labels: Value| {
+        listener.mark_unchanged();
+        feed.take(Ok(Event::Apply(node(version, &labels))));
+        listener.has_changed().unwrap()
+    };
+    assert!(!woken(2, json!({ "pool": "gpu" })));
+    assert!(woken(3, json!({ "pool": "cpu" })));
+}
+
 /// Labels of an accelerated node on EKS with node and GPU feature discovery: 112, of which six are its own.
 fn realistic(place: usize) -> serde_json::Map<String, Value> {
     let zone = ["us-east-1a", "us-east-1b", "us-east-1c"][place % 3];
