@@ -68,12 +68,11 @@ fn row(rollout: &RuntimeRollout, place: usize, step: &Step, now: Timestamp) -> [
 fn versions(step: &Step) -> String {
     let version = |chart: Option<&ChartRef>| chart.map_or_else(|| "-".to_owned(), |chart| chart.version.clone());
     let (from, to) = (version(step.from.as_ref()), version(step.to.as_ref()));
-    match (same_chart(step), step.values_changed) {
-        (true, true) => format!("{to} (new values)"),
-        (true, false) => to,
-        (false, _) if from == to => format!("{from} → {to} (new chart content)"),
-        (false, _) => format!("{from} → {to}"),
-    }
+    let chart = if same_chart(step) { to.clone() } else { format!("{from} → {to}") };
+    let content = (!same_chart(step) && from == to).then_some("new chart content");
+    let values = step.values_changed.then_some("new values");
+    let notes: Vec<&str> = content.into_iter().chain(values).collect();
+    if notes.is_empty() { chart } else { format!("{chart} ({})", notes.join(", ")) }
 }
 
 /// AICR's word; it assesses versions, not values, so for new values alone the page says `Unknown`.

@@ -24,8 +24,10 @@ pub(super) struct Case<'a> {
 /// What differs between what is there and what will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// The chart, and perhaps the values.
+    /// The chart, and perhaps the values that AICR gives it.
     Chart,
+    /// The chart and the values, where a person has changed the spec and no rollout has carried that yet.
+    EditedChart,
     /// The values alone.
     Values,
     /// Nothing: a retry keeps a step for what its predecessor wrote.
@@ -63,7 +65,7 @@ pub(super) fn approval(case: &Case<'_>) -> StepApproval {
 
 fn upgrade(case: &Case<'_>) -> (Need, String) {
     match case.content {
-        Content::Chart => {}
+        Content::Chart | Content::EditedChart => {}
         Content::Values => return (Need::Required, "Unknown: new values, which AICR does not assess".to_owned()),
         Content::Same => return (Need::NotRequired, "the content is there already".to_owned()),
     }
@@ -71,6 +73,10 @@ fn upgrade(case: &Case<'_>) -> (Need, String) {
         return (Need::Required, crds(case.crds));
     }
     match case.verdict {
+        // What a person set rides along with a new chart; nobody would look at it.
+        Some(Verdict::Safe) if case.content == Content::EditedChart => {
+            (Need::Required, "Unknown: new values of an edited spec, which AICR does not assess".to_owned())
+        }
         Some(Verdict::Safe) => (Need::NotRequired, "AICR assesses it safe, and no chart owns CRDs".to_owned()),
         Some(verdict @ (Verdict::Manual | Verdict::Unknown | Verdict::Unversioned | Verdict::Blocked)) => {
             (Need::Required, format!("AICR assesses it {verdict}"))
@@ -113,6 +119,7 @@ mod tests {
     #[rstest]
     #[case::install(Operation::Install, Content::Chart, None, &[], AfterFailure::None, Need::Required, "installs")]
     #[case::safe(Operation::Upgrade, Content::Chart, Some(Verdict::Safe), &[], AfterFailure::None, Need::NotRequired, "safe")]
+    #[case::safe_and_edited(Operation::Upgrade, Content::EditedChart, Some(Verdict::Safe), &[], AfterFailure::None, Need::Required, "Unknown: new values of an edited spec")]
     #[case::manual(Operation::Upgrade, Content::Chart, Some(Verdict::Manual), &[], AfterFailure::None, Need::Required, "manual")]
     #[case::unknown(Operation::Upgrade, Content::Chart, Some(Verdict::Unknown), &[], AfterFailure::None, Need::Required, "unknown")]
     #[case::unversioned(Operation::Upgrade, Content::Chart, Some(Verdict::Unversioned), &[], AfterFailure::None, Need::Required, "unversioned")]

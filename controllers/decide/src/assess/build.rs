@@ -15,7 +15,10 @@ use super::{
     crds,
     diff::{Change, From},
 };
-use crate::seen::{Assessment, AssessmentRow, age_key};
+use crate::{
+    runtime::authors,
+    seen::{Assessment, AssessmentRow, age_key},
+};
 
 /// How many CRDs a step lists, as the CRD of rollouts bounds it.
 const CRDS: usize = 128;
@@ -50,7 +53,9 @@ fn step(change: &Change<'_>, transition: &Transition<'_>, assessment: Option<&As
         (false, false) => AfterFailure::None,
     };
     let verdict = row.and_then(|row| row.verdict);
+    let edited = !authors(transition.world).is_empty();
     let content = match (chart_changes, values_changed(change)) {
+        (true, true) if edited => Content::EditedChart,
         (true, _) => Content::Chart,
         (false, true) => Content::Values,
         (false, false) => Content::Same,

@@ -32,8 +32,18 @@ pub(super) fn available(world: &World) -> Answer {
     }
 }
 
-/// The first release, by place, that is not ready, and why.
-pub(super) fn first_unready(world: &World) -> Option<(String, String)> {
+/// The first release, by place, that is not ready and should be by now, and why.
+fn first_unready(world: &World) -> Option<(String, String)> {
+    first(world, |position, release| !is_in_flight(position, release))
+}
+
+/// The first release, by place, that is not ready, the one of a step in flight included; none where nothing is active.
+pub(super) fn first_unhealthy(world: &World) -> Option<(String, String)> {
+    let is_there = world.active().is_some() || !owned(world).is_empty();
+    if is_there { first(world, |_, _| true) } else { None }
+}
+
+fn first(world: &World, counts: impl Fn(&Position<'_>, &str) -> bool) -> Option<(String, String)> {
     let position = world.unfinished().map(|rollout| Position::find(rollout, &world.applications));
     let active = world.active().and_then(|digest| world.plans.get(&digest));
     let mut releases: Vec<String> = match active {
@@ -45,7 +55,8 @@ pub(super) fn first_unready(world: &World) -> Option<(String, String)> {
         return Some(("of the active plan".to_owned(), "the plan is missing, and so is every Application".to_owned()));
     }
     let moved = position.iter().flat_map(|position| {
-        position.written.iter().filter(|(_, entry)| entry.ready).map(|(release, _)| release.clone())
+        let flying = position.in_flight.map(|index| position.steps()[index].release.clone());
+        position.written.iter().filter(|(_, entry)| entry.ready).map(|(release, _)| release.clone()).chain(flying)
     });
     for release in moved.chain(moved_missing(world)) {
         if !releases.contains(&release) {
@@ -54,19 +65,24 @@ pub(super) fn first_unready(world: &World) -> Option<(String, String)> {
     }
     let places = Places::of(world);
     releases.into_iter().find_map(|release| {
-        let counts = position.as_ref().is_none_or(|position| counts(position, &release));
+        let counts = |position: &Position<'_>| counts(position, &release) && !is_removed(position, &release);
+        let counts = position.as_ref().is_none_or(counts);
         let why = unready(world, &places, position.as_ref(), &release).filter(|_| counts)?;
         Some((release, why))
     })
 }
 
-/// The step in flight counts only once it fails, which ends the rollout; a release that is being removed no longer counts.
-fn counts(position: &Position<'_>, release: &str) -> bool {
-    let in_flight = position.in_flight.is_some_and(|index| position.steps()[index].release == release);
-    let removed = position.steps().iter().any(|step| {
-        step.release == release && step.operation == Operation::Remove && position.entry(release).is_some()
-    });
-    !in_flight && !removed
+/// The step in flight counts only once it fails, which ends the rollout.
+fn is_in_flight(position: &Position<'_>, release: &str) -> bool {
+    position.in_flight.is_some_and(|index| position.steps()[index].release == release)
+}
+
+/// A release that is being removed no longer counts.
+fn is_removed(position: &Position<'_>, release: &str) -> bool {
+    position
+        .steps()
+        .iter()
+        .any(|step| step.release == release && step.operation == Operation::Remove && position.entry(release).is_some())
 }
 
 fn owned(world: &World) -> Vec<String> {
@@ -92,7 +108,7 @@ fn unready(world: &World, places: &Places<'_>, position: Option<&Position<'_>>, 
 fn plan_at(places: &Places<'_>, position: Option<&Position<'_>>, application: &Application) -> Option<Digest> {
     if let Some(position) = position {
         let moved = position.entry(application.name()).is_some_and(|entry| entry.ready);
-        if moved {
+        if moved || is_in_flight(position, application.name()) {
             return position.rollout.spec.target_plan_digest;
         }
     }
@@ -129,6 +145,9 @@ fn state(world: &World, application: &Application, plan: Option<Digest>) -> Opti
     }
     if let Some(message) = error(["ComparisonError", "ComparisonError"]) {
         return Some((StepReason::ComparisonError, message));
+    }
+    if status.compared_to != Some(application.fingerprint) {
+        return Some((StepReason::WaitingForComparison, String::new()));
     }
     observed(status)
 }

@@ -1,16 +1,16 @@
 //! Ready: the fixed order of its answers, and the words for a rollout's progress.
 
-use aicr_crds::{reason::Reason, runtime::DeploymentValidation};
+use aicr_crds::{reason::Reason, rollout::RolloutKind, runtime::DeploymentValidation};
 use jiff::Timestamp;
 
 use super::{
-    available::first_unready,
+    available::first_unhealthy,
     conditions::{Answer, engine},
 };
 use crate::{
     message::listed,
     rollout::{Verdict as RolloutVerdict, Why as RolloutWhy, is_stalled, is_unapproved},
-    runtime::{Suspension, Verdict, Why, orphaning_refused, suspension},
+    runtime::{Suspension, Verdict, Why, orphaning_refused, owned, suspension},
     seen::World,
 };
 
@@ -70,8 +70,11 @@ fn suspended(world: &World) -> Option<Answer> {
     if !wanted && stands.is_done() {
         return None;
     }
-    let first = first_unready(world)
-        .map_or_else(|| "every release is healthy".to_owned(), |(release, why)| format!("release {release}: {why}"));
+    let first = match first_unhealthy(world) {
+        Some((release, why)) => format!("release {release}: {why}"),
+        None if owned(world).next().is_none() => "no release is there".to_owned(),
+        None => "every release is healthy".to_owned(),
+    };
     let message = format!("{}; {first}; set spec.suspendEngine to false to go on", switched(&stands, wanted));
     Some(Answer::no(Reason::EngineSuspended, message))
 }
@@ -93,12 +96,15 @@ fn up_to_date(world: &World, available: &Answer) -> Answer {
     if !available.status {
         return available.clone();
     }
-    let validated = world.newest_success().map(|rollout| rollout.spec.validation);
-    match validated {
-        Some(DeploymentValidation::Required) => {
+    let done = world.newest_success().map(|rollout| (rollout.spec.kind, rollout.spec.validation));
+    match done {
+        Some((RolloutKind::Change, DeploymentValidation::Required)) => {
             Answer::yes(Reason::RolledOut, "the target plan is rolled out and validated")
         }
-        Some(DeploymentValidation::Disabled) | None => {
+        Some((RolloutKind::Adopt, _)) if world.runtime.spec.validation.deployment == DeploymentValidation::Required => {
+            Answer::yes(Reason::ValidationDisabled, "the target plan was adopted, which validates nothing")
+        }
+        Some((RolloutKind::Change | RolloutKind::Adopt | RolloutKind::Remove, _)) | None => {
             Answer::yes(Reason::ValidationDisabled, "the target plan is rolled out; deployment validation is disabled")
         }
     }

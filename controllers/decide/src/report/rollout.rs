@@ -140,8 +140,11 @@ fn in_question(position: &Position<'_>, verdict: &Verdict) -> Option<usize> {
         )
         // Its marks come off before it fails; its time stays known, or the step would begin anew.
         | Verdict::Do(Write::WithdrawRemove { .. }, Why::StepFailed { .. })
-        // What helps another release to take over what a Remove would delete.
-        | Verdict::Do(Write::Refresh { .. } | Write::Sync { .. }, Why::Starting { .. })
+        // What helps another release to take over what a Remove would delete, or its own to be deleted.
+        | Verdict::Do(
+            Write::Refresh { .. } | Write::Sync { .. } | Write::Terminate { .. },
+            Why::Starting { .. } | Why::Step { .. },
+        )
         | Verdict::Wait(Why::Step { .. }, _) => position.next,
         Verdict::Do(
             Write::Refresh { .. }

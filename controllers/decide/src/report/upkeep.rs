@@ -46,7 +46,10 @@ pub fn carried_out(world: &World, write: &Write, made: &str) -> Vec<(Subject, Ev
             let note = format!("the lost plan {} was rebuilt from the Applications", stored.plan.digest());
             vec![runtime(world, EventReason::PlanRebuilt, made, &note)]
         }
-        Write::SetAutomated { on, enabled } => switched(world, &on.name, *enabled).into_iter().collect(),
+        Write::SetAutomated { on, enabled } => {
+            let refused = refused(world, &on.name);
+            switched(world, &on.name, &refused, *enabled).map(|note| (Subject::Runtime, note)).into_iter().collect()
+        }
         Write::Release { note } => released(world, note),
         Write::CreateRollout(_)
         | Write::RunAssessment(_)
@@ -69,20 +72,27 @@ fn runtime(world: &World, reason: EventReason, occurrence: &str, note: &str) -> 
     (Subject::Runtime, EventNote::new(world.uid(), reason, occurrence, note))
 }
 
-/// Told with the last change, once every Application reads as it should; once for each edit of the spec.
-fn switched(world: &World, last: &str, enabled: bool) -> Option<(Subject, EventNote)> {
-    let stands = suspension(world);
-    let others = stands.pending.iter().chain(stands.refused.iter().map(|(name, _)| name)).filter(|name| *name != last);
-    if others.count() > 0 {
+/// Told with the last change, once every Application reads as it should but those whose change is refused; once for each edit
+/// of the spec, and again with each of those that is not refused any more.
+fn switched(world: &World, last: &str, refused: &[String], enabled: bool) -> Option<EventNote> {
+    let is_refused = |name: &str| refused.iter().any(|refused| refused == name);
+    let owned = world.applications.iter().filter(|application| is_owned(application, world.uid()));
+    let names: Vec<&str> = owned.map(|application| application.name()).filter(|name| !is_refused(name)).collect();
+    if names.is_empty() || suspension(world).pending.iter().any(|name| *name != last) {
         return None;
     }
-    let owned = world.applications.iter().filter(|application| is_owned(application, world.uid()));
-    let names: Vec<&str> = owned.map(|application| application.name()).collect();
     let (reason, state) =
         if enabled { (EventReason::EngineResumed, "on again") } else { (EventReason::EngineSuspended, "off") };
     let generation = world.runtime.metadata.generation.unwrap_or_default();
+    let occurrence =
+        if refused.is_empty() { generation.to_string() } else { format!("{generation}/{}", refused.join("/")) };
     let note = format!("automated sync is {state} on {}", listed(&names, NAMED));
-    Some(runtime(world, reason, &generation.to_string(), &note))
+    Some(EventNote::new(world.uid(), reason, &occurrence, &note))
+}
+
+/// Whose change is refused, this one aside.
+fn refused(world: &World, last: &str) -> Vec<String> {
+    suspension(world).refused.into_iter().map(|(name, _)| name).filter(|name| name != last).collect()
 }
 
 fn released(world: &World, note: &str) -> Vec<(Subject, EventNote)> {
@@ -97,10 +107,17 @@ fn released(world: &World, note: &str) -> Vec<(Subject, EventNote)> {
     refused.into_iter().chain(orphaned).collect()
 }
 
-/// The Event of an Application whose automated sync could not be changed; once for each and for each edit of the spec.
-pub fn suspension_refused(world: &World, application: &str, why: &str) -> EventNote {
+/// The Event of an Application whose automated sync could not be changed, once for each and for each edit of the spec; with it
+/// that of those that could, where this was the last.
+pub fn suspension_refused(world: &World, application: &str, why: &str) -> Vec<EventNote> {
     let generation = world.runtime.metadata.generation.unwrap_or_default();
     let occurrence = format!("{application}/{generation}");
     let note = format!("automated sync of Application {application} could not be changed: {why}");
-    EventNote::new(world.uid(), EventReason::EngineSuspensionRefused, &occurrence, &note)
+    let mut all = refused(world, application);
+    all.push(application.to_owned());
+    all.sort();
+    let others = switched(world, application, &all, !world.runtime.spec.suspend_engine);
+    std::iter::once(EventNote::new(world.uid(), EventReason::EngineSuspensionRefused, &occurrence, &note))
+        .chain(others)
+        .collect()
 }

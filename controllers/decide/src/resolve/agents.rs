@@ -20,12 +20,13 @@ pub fn launcher(agent: &str) -> Option<String> {
     let (own, run_id) = rest.split_at_checked(rest.len().checked_sub(RUN_ID)?)?;
     let own = own.strip_suffix('-')?;
     let (input, attempt) = own.split_once('-')?;
-    let hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let hex = |text: &str| text.bytes().all(is_hex);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_run_id = run_id.bytes().enumerate().all(|(place, b)| match place {
         8 | 15 => b == b'-',
         0..15 => b.is_ascii_digit(),
-        _ => hex(&run_id[place..=place]),
+        _ => is_hex(b),
     });
     (input.len() == 12 && hex(input) && digits(attempt) && is_run_id).then(|| format!("{LAUNCHER}{own}"))
 }
@@ -71,6 +72,8 @@ mod tests {
             "agent-mine-2-20261129-195132-0393318d739f10f3",
             "agent-0123456789ab-2",
             "agent-0123456789ab-2-20261129-195132-0393318d739f10fX",
+            // 32 bytes before the end there is no character.
+            "agent-0123456789ab-2-20261129-195132-\u{e9}393318d739f10f",
             "aicr",
             "agent-",
             "",

@@ -4,7 +4,7 @@ use aicr_crds::application::Application;
 use jiff::{SignedDuration, Timestamp};
 
 use super::jobs::backoff;
-use crate::rollout::ObjectRef;
+use crate::rollout::{ObjectRef, refuses_credentials};
 
 /// How often a token is fetched.
 const EVERY: SignedDuration = SignedDuration::from_hours(6);
@@ -92,15 +92,12 @@ impl Fetches {
     }
 }
 
-/// Words by which Argo CD tells of refused credentials.
-const REFUSED: [&str; 5] = ["401", "403", "unauthorized", "denied", "expired"];
-
 /// Applications whose comparison fails for the registry's sake: each is asked once to look again after a refresh.
 pub fn with_registry_errors<'a>(applications: impl IntoIterator<Item = &'a Application>) -> Vec<ObjectRef> {
     let refused = |application: &&Application| {
         application.status.conditions.iter().any(|condition| {
             let message = condition.message.to_ascii_lowercase();
-            condition.kind == "ComparisonError" && REFUSED.iter().any(|word| message.contains(word))
+            condition.kind == "ComparisonError" && refuses_credentials(&message)
         })
     };
     let mut all: Vec<ObjectRef> = applications.into_iter().filter(refused).map(ObjectRef::of).collect();

@@ -17,6 +17,7 @@ pub use current::{begun, current};
 pub use drift::{Change, Difference, is_owned};
 pub use gate::{GATES, Gate, is_stalled, is_unapproved, next, next_at};
 pub use position::{Position, written};
+pub(crate) use readiness::refuses_credentials;
 pub use readiness::{Action, Expected, GATE_STABLE, Observation, Proof, Readiness, readiness};
 pub(crate) use remove::STAYS;
 pub(crate) use step::halt;

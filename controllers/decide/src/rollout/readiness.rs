@@ -20,6 +20,7 @@ use crate::{
 };
 
 pub use gate::GATE_STABLE;
+pub(super) use operation::{may_terminate, words as operation_words};
 
 /// How long stale evidence is borne before a comparison is asked for.
 const STALE_AFTER: SignedDuration = SignedDuration::from_secs(5);
@@ -29,7 +30,7 @@ pub(super) const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
 /// takes minutes, and Argo CD tells of most of it by itself.
 const PROGRESSING_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// Bytes of Argo CD's words that a detail takes.
-const DETAIL_LIMIT: usize = 2048;
+pub(super) const DETAIL_LIMIT: usize = 2048;
 /// How many resources a detail names.
 const NAMED: usize = 5;
 /// Conditions that stand against readiness; warnings do not.
@@ -197,17 +198,29 @@ fn refused(application: &Application, expected: &Expected<'_>, now: Timestamp) -
 fn comparison_error(application: &Application, expected: &Expected<'_>, now: Timestamp) -> Option<Observation> {
     let message = conditions(&application.status, &["ComparisonError"])?;
     let lower = message.to_lowercase();
-    let reason = if ["401", "403", "unauthorized", "denied", "expired"].iter().any(|word| lower.contains(word)) {
-        StepReason::RegistryCredentials
-    } else if lower.contains("not declared in schema") {
+    let reason = if lower.contains("not declared in schema") {
         StepReason::DiffSchema
+    } else if refuses_credentials(&lower) {
+        StepReason::RegistryCredentials
     } else {
         StepReason::ComparisonError
     };
     // A failure that is served from the cache outlives its cause (B19).
-    let cached = lower.contains("(cached)") && expected.hard_refreshed_at.is_none();
+    let cached = is_cached(&message) && expected.hard_refreshed_at.is_none();
     let waited = now.duration_since(expected.since) >= STALE_AFTER;
     Some(Observation::of(reason, message).with((cached && waited).then_some(Action::HardRefresh)))
+}
+
+/// Whether Argo CD serves a failure of before.
+pub(super) fn is_cached(message: &str) -> bool {
+    message.to_lowercase().contains("(cached)")
+}
+
+/// Whether these words, in lower case, tell of refused credentials; a status may stand in a digest by chance.
+pub(crate) fn refuses_credentials(message: &str) -> bool {
+    let mut words = message.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| ["401", "403"].contains(&word))
+        || ["unauthorized", "denied", "expired"].iter().any(|word| message.contains(word))
 }
 
 /// Point 3: the last comparison was of this source and destination.
@@ -327,7 +340,8 @@ fn look_again(application: &Application, expected: &Expected<'_>, looks: &Looks,
     let status = &application.status;
     let since = status.health_since.map_or(expected.since, |since| since.max(expected.since));
     let due = match expected.refreshed_at.filter(|asked| *asked >= since) {
-        None => Some(since + looks.first),
+        // Argo CD's time is anybody's who may write the Application.
+        None => since.checked_add(looks.first).ok(),
         // `reconciledAt` has one-second resolution (A15).
         Some(asked) => {
             let made = status.reconciled_at.is_some_and(|reconciled| reconciled.as_second() >= asked.as_second());

@@ -8,13 +8,14 @@ use aicr_crds::{
 
 use super::{
     position::Position,
+    readiness::{DETAIL_LIMIT, is_cached, may_terminate, operation_words},
     share::handed_over,
     start::Due,
     verdict::{ObjectRef, Verdict, Write},
     why::{Outlook, Why},
 };
 use crate::{
-    message::listed,
+    message::{bounded, listed},
     seam,
     seen::{RolloutSeen, is_busy},
 };
@@ -26,20 +27,19 @@ pub(crate) const STAYS: &str =
     "removed; CRDs, resources annotated helm.sh/resource-policy: keep and the namespace stay on purpose";
 
 /// How a Remove goes on.
-pub(super) fn remove(due: Due<'_>) -> Verdict {
+pub(super) fn remove(due: &Due<'_>) -> Verdict {
     let Due { position, step, application, .. } = due;
-    let Some(application) = application else {
+    let Some(application) = *application else {
         // Deleted earlier by an approved Remove: the inventory lets it go, and there is nothing left to do.
         let entry = WrittenEntry { uid: String::new(), ready: true };
         return Verdict::Do(Write::Record { release: step.release.clone(), entry }, due.why());
     };
     let marked = application.annotations.delete_rollout.as_deref() == Some(position.name());
     if application.is_deleting() {
-        // In deletion already: nothing is deleted again, and no finalizer can be added (A141).
-        return if marked { recorded(due, application) } else { claimed(due, application) };
+        return in_deletion(due, application, marked);
     }
-    if let Some(reason) = unremovable(application) {
-        return due.waits(reason, "a Remove waits for it".to_owned());
+    if let Some(verdict) = unremovable(due, application) {
+        return verdict;
     }
     // Argo CD writes the whole finalizer list from its cache and may have erased ours (A134).
     if !marked || !application.cascades() || application.automated == AutomatedSync::Enabled {
@@ -53,22 +53,44 @@ pub(super) fn remove(due: Due<'_>) -> Verdict {
         .unwrap_or_else(|| Verdict::Do(Write::Delete { on: ObjectRef::of(application) }, due.why()))
 }
 
-fn claimed(due: Due<'_>, application: &Application) -> Verdict {
-    Verdict::Do(Write::ClaimRemove { on: ObjectRef::of(application) }, due.why())
+/// In deletion already: nothing is deleted again, and no finalizer can be added (A141). What somebody deleted without its
+/// resources is not removed by that: once it is gone it has disappeared (B58).
+fn in_deletion(due: &Due<'_>, application: &Application, marked: bool) -> Verdict {
+    if marked {
+        return recorded(due, application);
+    }
+    if application.annotations.delete_rollout.is_some() || application.cascades() {
+        return Verdict::Do(Write::ClaimRemove { on: ObjectRef::of(application) }, due.why());
+    }
+    let words = ["deleted by somebody, and without its resources".to_owned(), remaining(application, due.seen)];
+    due.waits(StepReason::Deleting, words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
 }
 
-fn recorded(due: Due<'_>, application: &Application) -> Verdict {
+fn recorded(due: &Due<'_>, application: &Application) -> Verdict {
     let entry = WrittenEntry { uid: application.uid().to_owned(), ready: false };
     Verdict::Do(Write::Record { release: due.step.release.clone(), entry }, due.why())
 }
 
-/// A failed comparison makes Argo CD forget delete hooks (A135), and a running operation is served before deletion (A136).
-fn unremovable(application: &Application) -> Option<StepReason> {
-    let status = &application.status;
-    if status.conditions.iter().any(|condition| condition.kind == "ComparisonError") {
-        return Some(StepReason::ComparisonError);
-    }
-    is_busy(application).then_some(StepReason::SyncRunning)
+/// A failed comparison makes Argo CD forget delete hooks (A135), and a running operation is served before deletion (A136): both
+/// are helped as in any other step.
+fn unremovable(due: &Due<'_>, application: &Application) -> Option<Verdict> {
+    let error = application.status.conditions.iter().find(|condition| condition.kind == "ComparisonError");
+    let (reason, detail, help) = if let Some(error) = error {
+        let cached = is_cached(&error.message) && due.clocks.hard_refreshed_at.is_none();
+        let help = cached.then(|| Write::Refresh { on: ObjectRef::of(application), hard: true });
+        (StepReason::ComparisonError, format!("a Remove waits for it: {}", error.message), help)
+    } else if is_busy(application) {
+        let ends = may_terminate(application, &due.clocks, due.position.rollout, due.now);
+        let help = ends.then(|| Write::Terminate { on: ObjectRef::of(application) });
+        (StepReason::SyncRunning, format!("a Remove waits for it: {}", operation_words(application)), help)
+    } else {
+        return None;
+    };
+    let detail = bounded(&detail, DETAIL_LIMIT);
+    Some(match help {
+        Some(write) if due.now < due.timeout() => Verdict::Do(write, waits(due.step, reason, detail)),
+        Some(_) | None => due.waits(reason, detail),
+    })
 }
 
 /// A step that has not started and waits for something on its Application.

@@ -21,7 +21,7 @@ use crate::{message::listed, seen::is_busy};
 const NAMED: usize = 5;
 
 /// What is to be done before the marked Application of this step is deleted; `None` once nothing is shared.
-pub(super) fn handed_over(due: Due<'_>, leaving: &Application) -> Option<Verdict> {
+pub(super) fn handed_over(due: &Due<'_>, leaving: &Application) -> Option<Verdict> {
     let Due { position, seen, .. } = due;
     let wait = |reason, detail| Some(due.waits(reason, detail));
     // The mark asked for a comparison: what it says was seen without a sync of its own behind it.

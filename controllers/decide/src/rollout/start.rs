@@ -23,8 +23,8 @@ use crate::seen::{RolloutSeen, TargetSeen};
 pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, now: Timestamp) -> Verdict {
     let step = &position.steps()[index];
     let application = position.application(&step.release);
-    let due = Due { position, seen, step, application };
     let known = known(position, index, step);
+    let due = Due { position, seen, step, application, clocks: current(position, index, step, None, now), now };
     match evidence(seen, step, application, known, now) {
         Evidence::Newer => return Verdict::Wait(due.why(), Some(next_second(now))),
         Evidence::Taken => return Verdict::Do(Write::Begin { index }, due.why()),
@@ -32,17 +32,16 @@ pub(super) fn start(position: &Position<'_>, seen: &RolloutSeen, index: usize, n
         Evidence::Older => {}
     }
     if let Some(trouble) = &seen.facts.trouble {
-        return hindered(position, step, index, trouble, now);
+        return due.waits(StepReason::ReconcileFailed, trouble.clone());
     }
     match step.operation {
-        Operation::Remove => remove(due),
-        Operation::Adopt => adopt(due),
-        Operation::Install | Operation::Upgrade | Operation::Verify => place(due),
+        Operation::Remove => remove(&due),
+        Operation::Adopt => adopt(&due),
+        Operation::Install | Operation::Upgrade | Operation::Verify => place(&due),
     }
 }
 
 /// A step that is to be written, with everything that decides how.
-#[derive(Clone, Copy)]
 pub(super) struct Due<'a> {
     /// How far its rollout has come.
     pub(super) position: &'a Position<'a>,
@@ -52,6 +51,10 @@ pub(super) struct Due<'a> {
     pub(super) step: &'a Step,
     /// The Application of its release, as it is there.
     pub(super) application: Option<&'a Application>,
+    /// Its clocks: it has begun.
+    pub(super) clocks: CurrentStep,
+    /// Now.
+    pub(super) now: Timestamp,
 }
 
 impl Due<'_> {
@@ -60,9 +63,19 @@ impl Due<'_> {
         Why::Starting { release: self.step.release.clone(), operation: self.step.operation }
     }
 
-    /// It waits for something on an Application, until the rollout's deadline.
+    /// When it fails, whatever it waits for.
+    pub(super) fn timeout(&self) -> Timestamp {
+        self.clocks.timeout_from.0 + action_timeout(self.position.rollout)
+    }
+
+    /// It has begun, and waits for something before it is written: that is observed of it, and its time goes on.
     pub(super) fn waits(&self, reason: StepReason, detail: String) -> Verdict {
-        Verdict::Wait(waits(self.step, reason, detail), Some(self.position.rollout.spec.deadline.0))
+        let timeout = self.timeout();
+        if self.now < timeout {
+            Verdict::Wait(waits(self.step, reason, detail), Some(timeout))
+        } else {
+            Verdict::End(Outcome::Failed, Why::StepFailed { release: self.step.release.clone(), reason, detail })
+        }
     }
 
     /// The target lacks what it names.
@@ -110,20 +123,8 @@ fn next_second(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second() + 1).unwrap_or(now)
 }
 
-/// The step has begun, and what it needs could not be read or written: that is observed of it, and its time goes on.
-fn hindered(position: &Position<'_>, step: &Step, index: usize, trouble: &str, now: Timestamp) -> Verdict {
-    let current = current(position, index, step, None, now);
-    let timeout = current.timeout_from.0 + action_timeout(position.rollout);
-    let (reason, detail) = (StepReason::ReconcileFailed, trouble.to_owned());
-    if now < timeout {
-        Verdict::Wait(waits(step, reason, detail), Some(timeout))
-    } else {
-        Verdict::End(Outcome::Failed, Why::StepFailed { release: step.release.clone(), reason, detail })
-    }
-}
-
 /// Adopt: the ownership annotations and nothing else. Its Application is there, as the inventory has just said.
-fn adopt(due: Due<'_>) -> Verdict {
+fn adopt(due: &Due<'_>) -> Verdict {
     match (desired(due.position, due.seen, &due.step.release), due.application) {
         (Some(desired), Some(application)) => {
             let on = ObjectRef::of(application);
@@ -134,7 +135,7 @@ fn adopt(due: Due<'_>) -> Verdict {
 }
 
 /// Install, Upgrade and Verify: the whole Application, as this rollout writes it.
-fn place(due: Due<'_>) -> Verdict {
+fn place(due: &Due<'_>) -> Verdict {
     let Some(desired) = desired(due.position, due.seen, &due.step.release) else {
         return due.unknown();
     };
@@ -144,7 +145,9 @@ fn place(due: Due<'_>) -> Verdict {
             Verdict::End(Outcome::Failed, Why::Foreign(due.step.release.clone()))
         }
         Some(application) if application.is_deleting() => {
-            due.waits(StepReason::Deleting, remaining(application, due.seen))
+            // An earlier removal takes the time that it takes: until the deadline.
+            let why = waits(due.step, StepReason::Deleting, remaining(application, due.seen));
+            Verdict::Wait(why, Some(due.position.rollout.spec.deadline.0))
         }
         Some(application) => {
             Verdict::Do(Write::Apply { desired: Box::new(desired), on: ObjectRef::of(application) }, due.why())

@@ -10,7 +10,7 @@ use aicr_crds::{
     rollout::{
         AssessmentRef, Author, ChartRef, InventoryItem, Need, Operation, RolloutKind, RuntimeRef, Step, StepApproval,
     },
-    runtime::SelectionPolicy,
+    runtime::{DeploymentValidation, SelectionPolicy},
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -135,7 +135,11 @@ fn new(world: &World, made: Made, applications: &[&Application], now: Timestamp)
         inventory: inventory(world, applications),
         action_timeout: spec.rollout.action_timeout.clone(),
         deadline: Time(whole_seconds(now + window)),
-        validation: spec.validation.deployment,
+        validation: if kind == RolloutKind::Change {
+            spec.validation.deployment
+        } else {
+            DeploymentValidation::Disabled
+        },
         assessment: None,
         approval: None,
         revocation: None,
@@ -179,7 +183,7 @@ fn inventory(world: &World, applications: &[&Application]) -> Vec<InventoryItem>
 
 /// Entries of `spec-changed-by` that no `Succeeded` rollout of kind Change with selection Automatic holds with the same
 /// time: a success frees exactly the edits it carried.
-fn authors(world: &World) -> Vec<Author> {
+pub(crate) fn authors(world: &World) -> Vec<Author> {
     let entries = changed_by(world).unwrap_or_default();
     let carrying = world.rollouts.iter().filter(|rollout| {
         let automatic =

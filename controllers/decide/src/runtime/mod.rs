@@ -15,10 +15,11 @@ mod retention;
 mod suspension;
 mod verdict;
 
+pub(crate) use create::authors;
 pub(crate) use deletion::refused as orphaning_refused;
 pub use fitness::fitness;
 pub use next::{next, standing};
-pub(crate) use place::{Place, Places, desired, moved_missing, was_free};
+pub(crate) use place::{Place, Places, desired, moved_missing, owned, was_free};
 pub(crate) use rebuild::{lost, recovered};
 pub(crate) use repair::contradictions;
 pub use suspension::{Suspension, suspension};

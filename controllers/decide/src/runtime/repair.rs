@@ -10,6 +10,7 @@ use aicr_crds::{
 
 use super::{
     place::{Place, Placed, Places, desired, moved_missing, names, owned, removed_by},
+    suspension,
     verdict::{Verdict, Why, Write},
 };
 use crate::{
@@ -41,8 +42,7 @@ fn is_retried(world: &World) -> bool {
 
 fn forced_back(world: &World, places: &Places<'_>, found: &Placed<'_>) -> Option<Write> {
     let application = found.application;
-    let refused = world.facts.refusals.automation.contains_key(application.name());
-    if refused || !is_edited(world, places, found) {
+    if suspension::refuses(world, application) || !is_edited(world, places, found) {
         return None;
     }
     Some(Write::Repair {

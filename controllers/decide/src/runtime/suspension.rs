@@ -66,11 +66,13 @@ pub fn suspension(world: &World) -> Suspension {
 
 /// Whether the API server refuses any of it.
 pub(super) fn is_refused(world: &World) -> bool {
-    let refusals = &world.facts.refusals.automation;
-    !refusals.is_empty()
-        && owned(world).any(|application| {
-            !application.is_deleting() && refusals.contains_key(application.name()) && differs(world, application)
-        })
+    !world.facts.refusals.automation.is_empty()
+        && owned(world).any(|application| !application.is_deleting() && refuses(world, application))
+}
+
+/// Whether the API server refuses what suspension, or its end, wants of this Application.
+pub(super) fn refuses(world: &World, application: &Application) -> bool {
+    world.facts.refusals.automation.contains_key(application.name()) && differs(world, application)
 }
 
 /// No stanza is no automated sync; on resume only what suspension switched off is switched on, the rest is repair's.
@@ -88,9 +90,15 @@ fn was_suspended(world: &World) -> bool {
     let Some(status) = &world.runtime.status else { return true };
     let told = [Reason::EngineSuspended, Reason::EngineSuspensionRefused];
     let suspended = status.conditions.iter().filter(|condition| condition.type_ == ConditionType::Ready.as_str());
-    // An engine reason stands before it, and says nothing about it.
-    let hidden =
-        [Reason::EngineMissing, Reason::ProjectMissing, Reason::Unauthorized, Reason::RegistryCredentialsStale];
+    // These stand before it, and say nothing about it.
+    let hidden = [
+        Reason::Deleting,
+        Reason::PlanUnreadable,
+        Reason::EngineMissing,
+        Reason::ProjectMissing,
+        Reason::Unauthorized,
+        Reason::RegistryCredentialsStale,
+    ];
     suspended.into_iter().any(|ready| told.iter().chain(&hidden).any(|reason| ready.reason == reason.as_str()))
 }
 

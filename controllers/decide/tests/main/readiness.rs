@@ -88,6 +88,8 @@ fn all_ten_points_together_are_ready() {
 #[case::refused("/status/conditions", json!([{"type": "InvalidSpecError", "message": "no project"}]), StepReason::SpecRefused)]
 #[case::credentials("/status/conditions", json!([{"type": "ComparisonError", "message": "401 Unauthorized"}]), StepReason::RegistryCredentials)]
 #[case::schema("/status/conditions", json!([{"type": "ComparisonError", "message": "field not declared in schema"}]), StepReason::DiffSchema)]
+#[case::schema_denied("/status/conditions", json!([{"type": "ComparisonError", "message": "denied: field not declared in schema"}]), StepReason::DiffSchema)]
+#[case::digest_with_a_status("/status/conditions", json!([{"type": "ComparisonError", "message": "no chart at sha256:9401f403e"}]), StepReason::ComparisonError)]
 #[case::render("/status/conditions", json!([{"type": "ComparisonError", "message": "render"}]), StepReason::ComparisonError)]
 #[case::excluded("/status/conditions", json!([{"type": "ExcludedResourceWarning", "message": "Lease"}]), StepReason::NotAllApplied)]
 #[case::about_to_run("/operation", json!({"sync": {}}), StepReason::SyncRunning)]
@@ -164,6 +166,32 @@ fn a_wedged_engine_is_helped_once_and_then_named() {
     let Readiness::NotReady(again) = judge(&application, &helped, 241) else { panic!("ready") };
     assert_eq!((again.reason, again.outlook, again.action), (StepReason::EngineWedged, Outlook::Hopeless, None));
     assert!(again.detail.contains("start a sync in Argo CD"), "{}", again.detail);
+}
+
+/// B01, A104: an operation of this content that ended without a result, as where the project went meanwhile, tried nothing.
+#[rstest]
+#[case(json!(null))]
+#[case(json!(at(50)))]
+fn an_operation_that_ended_without_a_result_is_started_once_more(#[case] finished: Value) {
+    let mut application = settled();
+    application["status"]["sync"]["status"] = json!("OutOfSync");
+    let state = application["status"]["operationState"].as_object_mut().unwrap();
+    state.remove("syncResult");
+    state.extend([("phase".to_owned(), json!("Error")), ("finishedAt".to_owned(), finished)]);
+    let seen = observed(&application, 60);
+    assert_eq!((seen.reason, seen.outlook, seen.action), (StepReason::SyncFailed, Outlook::Open, Some(Action::Sync)));
+    let helped = Expected { sync_started_at: Some(at(60)), ..expected() };
+    let Readiness::NotReady(again) = judge(&application, &helped, 61) else { panic!("ready") };
+    assert_eq!((again.reason, again.outlook, again.action), (StepReason::SyncFailed, Outlook::Hopeless, None));
+}
+
+/// Whoever may write an Application may write any time into its status.
+#[test]
+fn a_time_at_the_end_of_all_times_is_no_trouble() {
+    let mut application = settled();
+    application["status"]["health"] = json!({"status": "Degraded", "lastTransitionTime": "9999-12-30T22:00:00Z"});
+    let seen = observed(&application, 60);
+    assert_eq!((seen.reason, seen.action), (StepReason::HealthDegraded, None));
 }
 
 /// B02: an operation for other content never decides, is named, and is terminated after the bound; seen on Argo CD 3.4.2: a

@@ -269,7 +269,7 @@ fn said(condition: Condition) -> ArgoCondition {
     let (kind, message) = match condition {
         Condition::Credentials => ("ComparisonError", "401 Unauthorized"),
         Condition::Schema => ("ComparisonError", "field not declared in schema"),
-        Condition::Comparison => ("ComparisonError", "render failed"),
+        Condition::Comparison => ("ComparisonError", "Manifest generation error (cached): render failed"),
         Condition::InvalidSpec => ("InvalidSpecError", "project aicr not found"),
         Condition::Excluded => ("ExcludedResourceWarning", "Lease"),
     };

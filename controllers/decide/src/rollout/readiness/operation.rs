@@ -1,12 +1,15 @@
 //! Points 6 and 7: what Argo CD's last operation says, once it is known what it was for (A18).
 
 use aicr_crds::{
+    RuntimeRollout,
     application::{Application, OperationPhase, OperationState, SyncStatus},
     reason::StepReason,
+    rollout::CurrentStep,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Expected, Observation};
+use crate::rollout::current::action_timeout;
 
 /// How long an engine that will not act by itself is watched before it is helped.
 const WEDGED_AFTER: SignedDuration = SignedDuration::from_secs(120);
@@ -73,26 +76,49 @@ fn running(state: &OperationState, now: Timestamp) -> Observation {
 }
 
 fn other(state: &OperationState, expected: &Expected<'_>, now: Timestamp) -> Observation {
-    // A termination that comes in the middle of a try is written over by Argo CD, which patches the phase when it ends.
-    let told = expected.terminated_at.is_some_and(|at| now < at + TOLD_FOR);
-    let due = now >= expected.terminate_after && !told;
+    let due = now >= expected.terminate_after && !was_told(expected.terminated_at, now);
     // One that is terminating already was told so, by whomever.
     let action = (due && state.phase == OperationPhase::Running).then_some(Action::Terminate);
-    let words = format!(
-        "an operation for other content is in flight (started by {}, retry {}): {}",
-        who(state),
-        state.retries,
-        with_failures(state)
-    );
+    let words = format!("an operation for other content is in flight {}", told(state));
     Observation::of(StepReason::OtherOperation, words).with(action)
+}
+
+/// A termination that comes in the middle of a try is written over by Argo CD, which patches the phase when it ends.
+fn was_told(at: Option<Timestamp>, now: Timestamp) -> bool {
+    at.is_some_and(|at| now < at + TOLD_FOR)
+}
+
+fn told(state: &OperationState) -> String {
+    format!("(started by {}, retry {}): {}", who(state), state.retries, with_failures(state))
+}
+
+/// What is said of the operation that a Remove waits for.
+pub(in crate::rollout) fn words(application: &Application) -> String {
+    match &application.status.operation {
+        Some(state) if !application.operation_requested => format!("an operation is in flight {}", told(state)),
+        Some(_) | None => "an operation is about to run".to_owned(),
+    }
+}
+
+/// Whether the operation that runs may be terminated, which keeps this begun Remove back (A136).
+pub(in crate::rollout) fn may_terminate(
+    application: &Application,
+    clocks: &CurrentStep,
+    rollout: &RuntimeRollout,
+    now: Timestamp,
+) -> bool {
+    let runs = application.status.operation.as_ref().is_some_and(|state| state.phase == OperationPhase::Running);
+    let from = clocks.timeout_from.0 + action_timeout(rollout) / 2;
+    runs && now >= from && !was_told(clocks.terminated_at.as_ref().map(|at| at.0), now)
 }
 
 /// Argo CD never retries the same content by itself after a failed operation (A33): one that failed before this step is
 /// synced again once; one that this step saw fail is final.
 fn failed(application: &Application, state: &OperationState, expected: &Expected<'_>) -> Observation {
     let words = with_failures(state);
-    let before = state.finished_at.is_some_and(|finished| finished < expected.since);
-    if before && expected.sync_started_at.is_none() {
+    let before = state.finished_at.or(state.started_at).is_some_and(|at| at < expected.since);
+    // Without a result nothing was tried, and nothing will be (A35): as where the project was gone meanwhile (A104).
+    if (before || !state.has_result) && expected.sync_started_at.is_none() {
         return Observation::of(StepReason::SyncFailed, words).with(Some(Action::Sync));
     }
     let synced = application.status.sync == Some(SyncStatus::Synced);

@@ -38,6 +38,7 @@ impl Story {
                 self.runtime.metadata.finalizers = Some(vec![finalizer::CLEANUP.to_owned()]);
             }
             runtime::Write::Release { .. } => {
+                self.tell_of(world, &told, "");
                 self.say("  takes the finalizer off: the runtime is gone");
                 self.runtime.metadata.finalizers = None;
             }
@@ -70,14 +71,18 @@ impl Story {
                 self.rollouts.retain(|rollout| rollout.metadata.name.as_ref() != Some(&on.name));
             }
         }
-        for (subject, note) in carried_out(world, &told, &made) {
+        self.tell_of(world, &told, &made);
+        true
+    }
+
+    fn tell_of(&mut self, world: &World, write: &runtime::Write, made: &str) {
+        for (subject, note) in carried_out(world, write, made) {
             let on = match subject {
                 Subject::Runtime => "the runtime".to_owned(),
                 Subject::Application(name) => format!("Application {name}"),
             };
             self.tell(&on, &note);
         }
-        true
     }
 
     fn create_rollout(&mut self, world: &World, mut rollout: aicr_crds::RuntimeRollout) {
@@ -117,7 +122,9 @@ impl Story {
         if self.refusing.contains(&on.name) {
             self.say(format!("  is refused to switch automated sync of {} {switched}", on.name));
             let refusal = Refusal { why: "admission denied it".into(), at: self.now };
-            self.tell("the runtime", &suspension_refused(world, &on.name, &refusal.why));
+            for note in suspension_refused(world, &on.name, &refusal.why) {
+                self.tell("the runtime", &note);
+            }
             self.facts.refusals.automation.insert(on.name.clone(), refusal);
             return false;
         }

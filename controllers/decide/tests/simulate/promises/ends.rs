@@ -92,8 +92,10 @@ fn failure(context: &Context<'_>, progress: &Progress<'_>, why: &Why) -> Option<
         let failed = validation::run(context) == Run::Failed && done;
         return (!failed).then(|| "its validation has not failed".to_owned());
     }
-    // One that has begun and cannot be written has its time as well.
-    let hindered = progress.open.is_some() && context.seen.facts.trouble.is_some();
+    // One that has begun and cannot be written has its time as well; so has a Remove that something keeps back.
+    let hindered = progress.open.is_some_and(|place| {
+        context.seen.facts.trouble.is_some() || context.steps()[place].operation == Operation::Remove
+    });
     if progress.flying.is_none() && !hindered {
         return Some("no step is in flight".to_owned());
     }

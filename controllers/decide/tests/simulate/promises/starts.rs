@@ -309,6 +309,8 @@ pub(super) fn helps(context: &Context<'_>, progress: &Progress<'_>, verdict: &Ve
     let Verdict::Do(write, _) = verdict else { return None };
     match write {
         Write::Refresh { on, .. } if takes_over(context, progress, on) => None,
+        Write::Refresh { on, hard: true } if keeps_back(context, progress, on) => None,
+        Write::Terminate { on } if keeps_back(context, progress, on) => has_waited(context, on),
         Write::Refresh { on, .. } | Write::Sync { on, .. } => helped(context, progress, on),
         Write::Terminate { on } => helped(context, progress, on).or_else(|| foreign_operation(context, on)),
         Write::WithdrawRemove { on, .. } => {
@@ -351,6 +353,23 @@ fn takes_over(context: &Context<'_>, progress: &Progress<'_>, on: &ObjectRef) ->
             application.annotations.delete_rollout.as_deref() == Some(progress.name) && !application.is_deleting()
         });
     installed && marked && progress.flying.is_none() && held(context).is_none()
+}
+
+/// What keeps a Remove back that has begun and is not yet in flight.
+fn keeps_back(context: &Context<'_>, progress: &Progress<'_>, on: &ObjectRef) -> bool {
+    let open = progress.open.map(|place| &context.steps()[place]);
+    let removes = open.is_some_and(|step| step.operation == Operation::Remove && step.release == on.name);
+    removes && progress.flying.is_none() && held(context).is_none()
+}
+
+/// What runs on an Application that is to be removed has had half of the step's time.
+fn has_waited(context: &Context<'_>, on: &ObjectRef) -> Option<Broken> {
+    let current = context.rollout.status.as_ref().and_then(|status| status.current.as_ref());
+    let limit = aicr_crds::duration::parse(&context.rollout.spec.action_timeout).unwrap_or_default();
+    let half = current.is_some_and(|step| context.now >= step.timeout_from.0 + limit / 2);
+    let operation = context.application(&on.name).and_then(|application| application.status.operation.as_ref());
+    let runs = operation.is_some_and(|state| state.phase == OperationPhase::Running);
+    must(half && runs, 3, || format!("the operation of {} is terminated too early", on.name))
 }
 
 fn foreign_operation(context: &Context<'_>, on: &ObjectRef) -> Option<Broken> {
