@@ -172,16 +172,24 @@ async fn a_thousand_idle_connections_keep_nobody_out() {
 /// A body that never comes whole is answered by nobody: its seat goes to whoever comes.
 #[tokio::test]
 async fn bodies_without_end_on_every_seat_keep_nobody_out() {
-    let whole = |_: Bytes| async { "seen" };
+    let (begun, mut begins) = tokio::sync::mpsc::channel::<()>(2 * CONNECTIONS);
+    let whole = move |request: Request| {
+        let begun = begun.clone();
+        async move {
+            begun.send(()).await.unwrap();
+            axum::body::to_bytes(request.into_body(), BUFFER).await.map(|_| "seen").map_err(|error| error.to_string())
+        }
+    };
     let server = serving(Router::new().route("/x", post(whole)), Duration::ZERO).await;
     let mut sending = Vec::new();
-    for _ in 0..2 * CONNECTIONS {
+    for _ in 0..CONNECTIONS {
         let mut stream = server.connect().await;
         stream.write_all(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{").await.unwrap();
+        begins.recv().await.unwrap();
         sending.push(stream);
     }
-    let mut asking = server.connect().await;
-    let answer = timeout(PATIENCE, ask(&mut asking)).await.expect("every seat is held");
+    let asked = async { ask(&mut server.connect().await).await };
+    let answer = timeout(PATIENCE, asked).await.expect("every seat is held");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert_eq!(all(&mut sending[0]).await, "");
+    assert_eq!(all(&mut sending[0]).await, "", "the one that has been at it longest has left");
 }
