@@ -166,18 +166,20 @@ impl Watches {
         (watches, feeds)
     }
 
-    /// Whether every watch has delivered its first list; Argo CD's only while its CRD is there, and where they are
-    /// refused the refusal is an answer too.
+    /// Whether every watch has delivered its first list; Argo CD's only while its CRD is there. Where those of other
+    /// namespaces are refused the refusal is an answer too, and where the kind of projects is not known: what is missing is
+    /// said then, which no operator does that waits for it.
     pub(crate) fn are_ready(&self) -> bool {
         let own = self.runtimes.is_synced()
             && self.rollouts.is_synced()
             && self.documents.is_synced()
             && self.nodes.is_synced()
-            && self.jobs.iter().all(Shelf::is_synced)
-            && self.pods.iter().all(Shelf::is_synced)
+            && self.jobs.iter().all(Shelf::is_answered)
+            && self.pods.iter().all(Shelf::is_answered)
             && self.crds.is_synced()
             && self.repo_creds.as_ref().is_none_or(Shelf::is_answered);
-        own && (!self.has_engine() || (self.applications.is_answered() && self.projects.is_answered()))
+        let projects = || self.projects.is_answered() || self.projects.is_unserved();
+        own && (!self.has_engine() || (self.applications.is_answered() && projects()))
     }
 
     /// Whether Argo CD's CRD is there.

@@ -23,13 +23,14 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use super::Changes;
-use crate::error::{is_refusal, said};
+use crate::error::said;
 
 /// What is known of a watch as a whole.
 #[derive(Debug, Default)]
 struct Flags {
     synced: AtomicBool,
     refused: AtomicBool,
+    unserved: AtomicBool,
     news: AtomicU64,
 }
 
@@ -74,6 +75,11 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Shelf<K> {
     /// Whether the API server forbids the watch.
     pub(crate) fn is_refused(&self) -> bool {
         self.flags.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether the API server does not know the kind.
+    pub(crate) fn is_unserved(&self) -> bool {
+        self.flags.unserved.load(Ordering::Relaxed)
     }
 
     /// Whether the first list is here, or is refused.
@@ -135,6 +141,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Feed<K> {
         self.writer.apply_watcher_event(&Event::InitDone);
         self.flags.synced.store(false, Ordering::Relaxed);
         self.flags.refused.store(false, Ordering::Relaxed);
+        self.flags.unserved.store(false, Ordering::Relaxed);
         self.flags.news.fetch_add(1, Ordering::Release);
         self.changes.tell();
     }
@@ -144,7 +151,8 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Feed<K> {
             Ok(event) => self.store(event),
             Err(error) => {
                 tracing::warn!(kind = self.name, error = told(&error), "watch failed and is begun again");
-                self.flags.refused.store(refusal(&error), Ordering::Relaxed);
+                self.flags.refused.store(is_answer(&error, &[401, 403]), Ordering::Relaxed);
+                self.flags.unserved.store(is_answer(&error, &[404]), Ordering::Relaxed);
                 self.changes.tell();
             }
         }
@@ -157,6 +165,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Feed<K> {
             prune(object);
         });
         self.flags.refused.store(false, Ordering::Relaxed);
+        self.flags.unserved.store(false, Ordering::Relaxed);
         let news = match &event {
             Event::Apply(object) => {
                 let before = self.writer.as_reader().get(&ObjectRef::from_obj(object));
@@ -236,12 +245,18 @@ fn told(error: &watcher::Error) -> String {
     }
 }
 
-fn refusal(error: &watcher::Error) -> bool {
+fn is_answer(error: &watcher::Error, codes: &[u16]) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => is_refusal(error),
-        watcher::Error::WatchError(status) => matches!(status.code, 401 | 403),
+        | watcher::Error::WatchFailed(error) => {
+            if let kube::Error::Api(status) = error {
+                codes.contains(&status.code)
+            } else {
+                false
+            }
+        }
+        watcher::Error::WatchError(status) => codes.contains(&status.code),
         watcher::Error::NoResourceVersion => false,
     }
 }
@@ -305,6 +320,16 @@ mod tests {
         assert!(!shelf.is_refused() && shelf.is_synced());
         feed.clear();
         assert!(!shelf.is_answered() && shelf.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_is_not_served_is_told_from_one_that_is_refused() {
+        let (shelf, mut feed) = shelf("ConfigMap", Api::<ConfigMap>::all(client()), Config::default(), &Changes::new());
+        let unknown = Status { code: 404, ..Status::failure("no", "NotFound") };
+        feed.take(Err(watcher::Error::InitialListFailed(kube::Error::Api(Box::new(unknown)))));
+        assert!(shelf.is_unserved() && !shelf.is_refused() && !shelf.is_answered());
+        feed.take(Ok(Event::Init));
+        assert!(!shelf.is_unserved());
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! Server-side apply removes a field that its manager leaves out, and only then. One that came by an Update (a person's
 //! patch, an older operator, an adopted stack) would stay for ever (kubernetes/kubernetes#99003).
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use serde_json::{Map, Value, json};
 
 /// How an apply's entry is marked.
@@ -13,10 +13,11 @@ const UPDATE: &str = "Update";
 /// Managers whose fields are theirs: Argo CD sets defaults in spec and takes operations off.
 const ENGINE: &str = "argocd";
 
-/// The entries with every updated field of spec handed to `manager`; `None` where there is none, or nothing of
-/// `manager`'s own to add it to.
+/// The entries with every updated field of spec handed to `manager`; `None` where there is none. One that was never applied by
+/// it, as an Application out of a backup, gets an entry of its own.
 pub(super) fn taken_over(entries: &[ManagedFieldsEntry], manager: &str) -> Option<Vec<ManagedFieldsEntry>> {
-    let mut own = entries.iter().find(|entry| is_ours(entry, manager))?.clone();
+    let own = entries.iter().find(|entry| is_ours(entry, manager)).cloned();
+    let mut own = own.or_else(|| entries.iter().find(|entry| is_foreign(entry)).map(|entry| fresh(entry, manager)))?;
     let mut rest: Vec<ManagedFieldsEntry> = entries.iter().filter(|entry| !is_ours(entry, manager)).cloned().collect();
     let mut taken = false;
     for entry in rest.iter_mut().filter(|entry| is_foreign(entry)) {
@@ -29,6 +30,16 @@ pub(super) fn taken_over(entries: &[ManagedFieldsEntry], manager: &str) -> Optio
     rest.retain(|entry| !is_empty(entry));
     rest.push(own);
     taken.then_some(rest)
+}
+
+/// Of nothing yet, in the version of this one.
+fn fresh(like: &ManagedFieldsEntry, manager: &str) -> ManagedFieldsEntry {
+    ManagedFieldsEntry {
+        manager: Some(manager.to_owned()),
+        operation: Some(APPLY.to_owned()),
+        fields_v1: Some(FieldsV1(json!({}))),
+        ..like.clone()
+    }
 }
 
 fn is_ours(entry: &ManagedFieldsEntry, manager: &str) -> bool {
@@ -102,7 +113,17 @@ mod tests {
     fn nothing_is_written_where_nobody_else_owns_any_of_spec() {
         let status = entry("kubectl-patch", "Update", &json!({ "f:metadata": {} }));
         assert_eq!(taken_over(&entries(json!([status, ours()])), "aicr-operator"), None);
-        let person = entry("kubectl-patch", "Update", &json!({ "f:spec": { "f:z": {} } }));
-        assert_eq!(taken_over(&entries(json!([person])), "aicr-operator"), None);
+    }
+
+    /// B61, of what came by updates alone, as out of a backup.
+    #[test]
+    fn what_was_never_applied_becomes_ours_as_well() {
+        let restored = json!({ "f:spec": { "f:z": {} }, "f:metadata": { "f:labels": { "f:a": {} } } });
+        let before = entries(json!([entry("velero", "Update", &restored)]));
+        let after = entries(json!([
+            entry("velero", "Update", &json!({ "f:metadata": { "f:labels": { "f:a": {} } } })),
+            entry("aicr-operator", "Apply", &json!({ "f:spec": { "f:z": {} } })),
+        ]));
+        assert_eq!(taken_over(&before, "aicr-operator"), Some(after));
     }
 }
