@@ -43,6 +43,10 @@ pub(super) fn remove(due: &Due<'_>) -> Verdict {
     }
     // Argo CD writes the whole finalizer list from its cache and may have erased ours (A134).
     if !marked || !application.cascades() || application.automated == AutomatedSync::Enabled {
+        if due.now >= due.timeout() {
+            // Whatever it waited for: marked anew, it would wait for ever.
+            return due.fails();
+        }
         return Verdict::Do(Write::PrepareRemove { on: ObjectRef::of(application) }, due.why());
     }
     if position.entry(&step.release).is_none() {
@@ -59,7 +63,8 @@ fn in_deletion(due: &Due<'_>, application: &Application, marked: bool) -> Verdic
     if marked {
         return recorded(due, application);
     }
-    if application.annotations.delete_rollout.is_some() || application.cascades() {
+    let cascades = application.annotations.delete_rollout.is_some() || application.cascades();
+    if cascades || seam::is_broken("remove: deleted by somebody") {
         return Verdict::Do(Write::ClaimRemove { on: ObjectRef::of(application) }, due.why());
     }
     let words = ["deleted by somebody, and without its resources".to_owned(), remaining(application, due.seen)];

@@ -78,6 +78,16 @@ impl Due<'_> {
         }
     }
 
+    /// Its time is over, by what was observed of it last.
+    pub(super) fn fails(&self) -> Verdict {
+        let observed = self.clocks.observed.clone().unwrap_or_default();
+        let (word, detail) = observed.split_once(": ").unwrap_or((observed.as_str(), ""));
+        let reason = StepReason::ALL.iter().copied().find(|reason| reason.as_str() == word);
+        let (reason, detail) =
+            reason.map_or_else(|| (StepReason::Deleting, observed.clone()), |reason| (reason, detail.to_owned()));
+        Verdict::End(Outcome::Failed, Why::StepFailed { release: self.step.release.clone(), reason, detail })
+    }
+
     /// The target lacks what it names.
     fn unknown(&self) -> Verdict {
         Verdict::Wait(Why::StepUnknown(self.step.release.clone()), Some(self.position.rollout.spec.deadline.0))

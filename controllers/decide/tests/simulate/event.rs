@@ -140,6 +140,8 @@ pub(crate) enum Hand {
     /// An Application as it was in a backup, with the marks of a Remove that has ended.
     Restore(u8),
     Delete(u8),
+    /// An Application is deleted without its resources, and delete hooks of its chart hold it.
+    DeleteHeld(u8),
     Recreate(u8),
     /// An Application of ours that nobody planned.
     Appear(u8),

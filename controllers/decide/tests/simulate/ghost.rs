@@ -21,6 +21,8 @@ pub(crate) struct Ghost {
     pub(crate) judged: Option<Judged>,
     /// The rollout for which the last finished sync was started, where it was.
     pub(crate) synced_for: Option<Id>,
+    /// Whether somebody deleted it without its resources, which go on to run.
+    pub(crate) is_left: bool,
     /// What its own gate finds.
     pub(crate) gate: Gate,
     /// An older status, for Argo CD to write once more.
@@ -48,6 +50,7 @@ impl Default for Ghost {
             step: None,
             judged: None,
             synced_for: None,
+            is_left: false,
             gate: Gate::None,
             older: None,
         }

@@ -1,5 +1,7 @@
 //! Writes as the hands carry them out: each with its precondition, none with anything left to choose.
 
+use std::sync::Arc;
+
 use aicr_crds::{
     RuntimeRollout,
     application::{Annotations, Application, AutomatedSync, Desired, OperationPhase, Ownership},
@@ -55,7 +57,7 @@ impl Cluster {
                 let mut all = position.written.as_ref().clone();
                 all.insert(release.clone(), entry.clone());
                 let text = serde_json::to_string(&all).unwrap();
-                annotated(self.change_rollout(id, version.as_deref(), OfRollout::Annotation(annotation::WRITTEN, text)))
+                annotated(self.change_rollout(id, version.as_deref(), OfRollout::Wrote(Arc::new(all), text)))
             }
             Write::SpendToken { token } => {
                 let change = OfRollout::Annotation(annotation::RETRY_SPENT, token.clone());

@@ -55,7 +55,7 @@ pub(crate) enum Mutant {
 }
 
 /// Rules of the judgment beside the gates, as its seam names them.
-const RULES: [&str; 27] = [
+const RULES: [&str; 28] = [
     "ready: identity",
     "ready: refused",
     "ready: comparison error",
@@ -83,6 +83,7 @@ const RULES: [&str; 27] = [
     "drift: edited",
     "end: marks taken off",
     "remove: handed over",
+    "remove: deleted by somebody",
 ];
 
 const OTHERS: [Mutant; 19] = [

@@ -261,7 +261,7 @@ impl Cluster {
         if let runtime::Verdict::Do(runtime::Write::CreateRollout(rollout), _) = &mut verdict {
             self.mutant.created(rollout);
         }
-        let broken = promises::runtime_decided(view, &verdict, now);
+        let broken = promises::runtime_decided(view, &self.family, &verdict, now);
         self.check(broken);
         match &verdict {
             runtime::Verdict::Wait(_, until) => look.again(*until),

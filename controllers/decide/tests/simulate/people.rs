@@ -58,6 +58,7 @@ impl Cluster {
                 let name = self.name(release);
                 self.delete(name);
             }
+            Hand::DeleteHeld(release) => self.delete_held(release),
             Hand::Recreate(release) => self.recreate(release),
             Hand::Appear(release) => self.appear(release),
             Hand::Foreign(release) => self.foreign(release),

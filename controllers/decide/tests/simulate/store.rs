@@ -77,6 +77,8 @@ pub(crate) enum Change {
 pub(crate) enum OfRollout {
     Status(Option<Box<RuntimeRolloutStatus>>),
     Annotation(&'static str, String),
+    /// What it has written, and the annotation that says so.
+    Wrote(Arc<Written>, String),
     Ended(Outcome, Timestamp),
     Approved(Box<Approval>),
     Revoked(Box<Revocation>),
@@ -183,10 +185,9 @@ impl Store {
                 if let Some(rollout) = self.rollout_mut(*id) {
                     rollout.metadata.resource_version = Some(version.to_string());
                     of_rollout(rollout, change);
-                    let record = matches!(change, OfRollout::Annotation(..)).then(|| Arc::new(written(rollout)));
                     self.ended[*id] |= matches!(change, OfRollout::Ended(..));
-                    if let Some(record) = record {
-                        self.written[*id] = record;
+                    if let OfRollout::Wrote(record, _) = change {
+                        self.written[*id] = Arc::clone(record);
                     }
                 }
             }
@@ -316,12 +317,15 @@ impl Store {
     }
 }
 
+fn annotated(rollout: &mut RuntimeRollout, key: &str, value: &str) {
+    rollout.metadata.annotations.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+}
+
 fn of_rollout(rollout: &mut RuntimeRollout, change: &OfRollout) {
     match change {
         OfRollout::Status(status) => rollout.status = status.as_deref().cloned(),
-        OfRollout::Annotation(key, value) => {
-            rollout.metadata.annotations.get_or_insert_default().insert((*key).to_owned(), value.clone());
-        }
+        OfRollout::Annotation(key, value) => annotated(rollout, key, value),
+        OfRollout::Wrote(_, text) => annotated(rollout, annotation::WRITTEN, text),
         OfRollout::Ended(outcome, at) => {
             let metadata = &mut rollout.metadata;
             metadata.labels.get_or_insert_default().insert(label::OUTCOME.to_owned(), outcome.to_string());

@@ -98,7 +98,8 @@ impl Theme {
                 Hand::Restore(release),
             ])),
             Self::Deletions => {
-                hand(chance.pick(&[Hand::Delete(release), Hand::Recreate(release), Hand::Appear(release)]))
+                let held = Hand::DeleteHeld(release);
+                hand(chance.pick(&[Hand::Delete(release), held, Hand::Recreate(release), Hand::Appear(release)]))
             }
             Self::Foreign => hand(chance.pick(&[Hand::Foreign(release), Hand::ForeignGone(release)])),
             Self::Pause => hand(Hand::Pause(!spec.paused)),

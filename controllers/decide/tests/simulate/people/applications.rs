@@ -6,8 +6,12 @@ use aicr_crds::{
     keys::{annotation, finalizer, label},
 };
 use aicr_decide::seen::{age_key, outcome};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::{argo, cluster::Cluster, ghost::Ghost, hands::annotate, store::Change};
+
+/// What Argo CD holds an Application with whose chart has delete hooks (A132).
+const HOOK: &str = "pre-delete-finalizer.argocd.argoproj.io";
 
 impl Cluster {
     pub(super) fn edit(&mut self, release: u8) {
@@ -44,10 +48,22 @@ impl Cluster {
         self.change_application(self.name(release), |application, _| application.metadata.labels = None);
     }
 
+    pub(super) fn delete_held(&mut self, release: u8) {
+        let now = self.now;
+        self.change_application(self.name(release), |application, ghost| {
+            if application.is_deleting() {
+                return;
+            }
+            ghost.is_left = application.annotations.delete_rollout.is_none() && !application.cascades();
+            application.metadata.finalizers.get_or_insert_default().push(HOOK.to_owned());
+            application.metadata.deletion_timestamp = Some(Time(now));
+        });
+    }
+
     pub(super) fn recreate(&mut self, release: u8) {
         let name = self.name(release);
         let Some((application, ghost)) = self.truth.application(name) else { return };
-        let (mut application, ghost) = (application.clone(), ghost.clone());
+        let (mut application, ghost) = (application.clone(), Ghost { is_left: false, ..ghost.clone() });
         application.metadata.finalizers = None;
         application.metadata.deletion_timestamp = None;
         self.commit(Change::ApplicationGone(name.to_owned()));

@@ -16,10 +16,10 @@ use aicr_decide::{
 };
 
 use super::{Broken, must, starts::is_ours};
-use crate::cluster::Cluster;
+use crate::{cluster::Cluster, family::Family};
 
 /// What is done beside the creation of rollouts.
-pub(super) fn between(world: &World, write: &Write) -> Option<Broken> {
+pub(super) fn between(world: &World, family: &Family, write: &Write) -> Option<Broken> {
     let broken = |how: String| Some(Broken { promise: 3, how });
     if let Some(what) = unreadable(world) {
         return broken(format!("something is written although {what}"));
@@ -50,7 +50,7 @@ pub(super) fn between(world: &World, write: &Write) -> Option<Broken> {
             must(deleting.is_none() && !has_finalizer(world), 3, || "a finalizer is added".to_owned())
         }
         Write::RebuildPlan(stored) => rebuilt(world, &stored.plan),
-        Write::StorePlan(stored) => adopted(world, &stored.plan),
+        Write::StorePlan(stored) => adopted(world, family, &stored.plan),
         Write::WithdrawRemove { on, .. } => withdrawn(world, on),
         Write::DeletePlan(name) => kept(world, name),
         Write::DeleteRollout(on) => forgotten(world, on),
@@ -159,12 +159,13 @@ fn rebuilt(world: &World, plan: &Plan) -> Option<Broken> {
 }
 
 /// Only what `spec.adoption` names, and only as the Applications are.
-fn adopted(world: &World, plan: &Plan) -> Option<Broken> {
+fn adopted(world: &World, family: &Family, plan: &Plan) -> Option<Broken> {
     let named = world.runtime.spec.adoption.as_ref().map(|adoption| adoption.runtime_uid.as_str());
-    let same = |application: &Application| {
-        let release = plan.release(application.name());
-        release.and_then(|release| release.fingerprint(&world.settings.engine).ok()) == Some(application.fingerprint)
+    let print = |name: &str| {
+        let counted = || plan.release(name)?.fingerprint(&world.settings.engine).ok();
+        family.print(plan.digest(), name).or_else(counted)
     };
+    let same = |application: &Application| print(application.name()) == Some(application.fingerprint);
     let mut theirs = world
         .applications
         .iter()

@@ -19,10 +19,10 @@ use super::{
     must,
     starts::{is_ours, resume_refused},
 };
-use crate::store::Store;
+use crate::{family::Family, store::Store};
 
 /// Everything that one decision on the runtime must keep.
-pub(crate) fn runtime_decided(view: &Store, verdict: &Verdict, now: Timestamp) -> Option<Broken> {
+pub(crate) fn runtime_decided(view: &Store, family: &Family, verdict: &Verdict, now: Timestamp) -> Option<Broken> {
     let Verdict::Do(write, _) = verdict else { return None };
     let world = &view.world;
     match write {
@@ -42,7 +42,7 @@ pub(crate) fn runtime_decided(view: &Store, verdict: &Verdict, now: Timestamp) -
         | Write::StorePlan(_)
         | Write::WithdrawRemove { .. }
         | Write::DeletePlan(_)
-        | Write::DeleteRollout(_) => between(world, write),
+        | Write::DeleteRollout(_) => between(world, family, write),
     }
 }
 

@@ -313,6 +313,10 @@ pub(super) fn helps(context: &Context<'_>, progress: &Progress<'_>, verdict: &Ve
         Write::Terminate { on } if keeps_back(context, progress, on) => has_waited(context, on),
         Write::Refresh { on, .. } | Write::Sync { on, .. } => helped(context, progress, on),
         Write::Terminate { on } => helped(context, progress, on).or_else(|| foreign_operation(context, on)),
+        Write::ClaimRemove { on } => {
+            let left = context.view.application(&on.name).is_some_and(|(_, ghost)| ghost.is_left);
+            must(!left, 3, || format!("{} is taken over, which somebody deleted without its resources", on.name))
+        }
         Write::WithdrawRemove { on, .. } => {
             let application = context.application(&on.name);
             let marked = application.is_some_and(|application| {
@@ -325,7 +329,6 @@ pub(super) fn helps(context: &Context<'_>, progress: &Progress<'_>, verdict: &Ve
         | Write::Apply { .. }
         | Write::Annotate { .. }
         | Write::PrepareRemove { .. }
-        | Write::ClaimRemove { .. }
         | Write::Delete { .. }
         | Write::RunValidation(_)
         | Write::Record { .. }
