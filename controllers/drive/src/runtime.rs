@@ -33,7 +33,11 @@ pub(crate) async fn step(hands: &mut Hands, world: &World, now: Timestamp) -> Re
         Verdict::Do(write, _) => carry_out(hands, world, write).await,
         Verdict::Wait(_, at) => Ok(at.map_or(Look::OnEvent, Look::At)),
     };
-    // What cannot be written keeps nothing from being said: the conditions speak of what stands, whatever is done meanwhile.
+    // What passes is tried again, and conditions keep their last values until then (Troubleshooting). What is refused until
+    // somebody changes something keeps nothing from being said.
+    if carried.as_ref().is_err_and(|error| !error.is_denial()) {
+        return carried;
+    }
     let status = report::runtime_status(world, &verdict, now);
     metrics().conditions(&status.conditions);
     match hands.write.runtime_status(&world.runtime, &status).await? {
