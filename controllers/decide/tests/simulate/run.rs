@@ -20,7 +20,7 @@ use crate::{
 const SHOWN: usize = 5;
 
 /// Histories that a thread takes at once.
-const BATCH: u64 = 8192;
+const BATCH: u64 = 16_384;
 
 /// What was counted over many histories.
 #[derive(Default)]
