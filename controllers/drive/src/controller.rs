@@ -373,6 +373,7 @@ fn kind(controller: &str) -> &'static str {
         .find(|known| *known == controller)
         .unwrap_or("rollout")
 }
+
 /// What the API server will not do until somebody changes something is what resolution waits for, not its Jobs.
 fn hindered(resolution: &mut Resolution, error: &DriveError) {
     if let ResolutionState::Resolving { message, .. } = &mut resolution.state

@@ -47,7 +47,7 @@ impl DriveError {
     /// Whether the API server refused, and will again until somebody changes something.
     pub(crate) fn is_denial(&self) -> bool {
         match self {
-            Self::Api { source, .. } => is_denied(source),
+            Self::Api { source, .. } => is_answer(source, &[401, 403, 404, 422]),
             Self::Timeout { .. }
             | Self::Content { .. }
             | Self::WatchesEnded
@@ -59,21 +59,19 @@ impl DriveError {
     /// The retry class, as the metrics name it; each is retried.
     pub fn class(&self) -> &'static str {
         match self {
-            Self::Api { source, .. } if is_refusal(source) => "authorization",
+            Self::Api { source, .. } if is_answer(source, &REFUSALS) => "authorization",
             Self::Api { .. } | Self::Timeout { .. } => "transient",
             Self::Content { .. } | Self::WatchesEnded | Self::MirrorEnded | Self::KeeperEnded => "bounded",
         }
     }
 }
 
-/// Whether the API server refused, and will again until somebody changes something.
-fn is_denied(error: &kube::Error) -> bool {
-    if let kube::Error::Api(status) = error { matches!(status.code, 401 | 403 | 404 | 422) } else { false }
-}
+/// Codes of an answer that is a refusal.
+pub(crate) const REFUSALS: [u16; 2] = [401, 403];
 
-/// Whether the API server answered 401 or 403.
-pub(crate) fn is_refusal(error: &kube::Error) -> bool {
-    if let kube::Error::Api(status) = error { matches!(status.code, 401 | 403) } else { false }
+/// Whether the API server answered with one of these codes.
+pub(crate) fn is_answer(error: &kube::Error, codes: &[u16]) -> bool {
+    if let kube::Error::Api(status) = error { codes.contains(&status.code) } else { false }
 }
 
 /// What the API server says of a refusal is cut here: it may quote what was sent.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::{
     controller::{Hands, Look},
-    error::{DriveError, chain},
+    error::{DriveError, chain, is_answer},
     events::About,
     metrics::metrics,
     resolver,
@@ -185,12 +185,7 @@ fn refusal(error: &DriveError, at: Timestamp) -> Refusal {
 }
 
 fn is_for_good(error: &DriveError) -> bool {
-    if let DriveError::Api { source, .. } = error
-        && let kube::Error::Api(status) = source.as_ref()
-    {
-        return matches!(status.code, 403 | 422);
-    }
-    false
+    if let DriveError::Api { source, .. } = error { is_answer(source, &[403, 422]) } else { false }
 }
 
 /// Stores a rebuilt plan; one of another runtime under its name goes first.

@@ -27,7 +27,8 @@ const CRDS: usize = 128;
 pub fn steps(transition: &Transition<'_>, assessment: Option<&Assessment>) -> Vec<Step> {
     let touched = transition.touched();
     let changes = transition.changes(&touched);
-    let past = Past { retry: transition.is_retry(), owed: owed(transition), touched };
+    let edited = !authors(transition.world).is_empty();
+    let past = Past { retry: transition.is_retry(), edited, owed: owed(transition), touched };
     changes.into_iter().map(|change| step(&change, transition, assessment, &past)).collect()
 }
 
@@ -35,6 +36,8 @@ pub fn steps(transition: &Transition<'_>, assessment: Option<&Assessment>) -> Ve
 struct Past<'a> {
     /// Whether the newest had this very target.
     retry: bool,
+    /// Whether somebody changed the spec, and no rollout has carried that yet.
+    edited: bool,
     /// Releases that they moved.
     touched: BTreeSet<String>,
     /// Releases whose recorded steps are owed.
@@ -53,9 +56,8 @@ fn step(change: &Change<'_>, transition: &Transition<'_>, assessment: Option<&As
         (false, false) => AfterFailure::None,
     };
     let verdict = row.and_then(|row| row.verdict);
-    let edited = !authors(transition.world).is_empty();
     let content = match (chart_changes, values_changed(change)) {
-        (true, true) if edited => Content::EditedChart,
+        (true, true) if past.edited => Content::EditedChart,
         (true, _) => Content::Chart,
         (false, true) => Content::Values,
         (false, false) => Content::Same,

@@ -11,7 +11,7 @@ use super::conditions::Answer;
 use crate::{
     message::bounded,
     rollout::{Position, is_owned},
-    runtime::{Place, Places, contradictions, desired, moved_missing},
+    runtime::{Place, Places, contradictions, desired, moved_missing, owned},
     seen::World,
 };
 
@@ -39,7 +39,7 @@ fn first_unready(world: &World) -> Option<(String, String)> {
 
 /// The first release, by place, that is not ready, the one of a step in flight included; none where nothing is active.
 pub(super) fn first_unhealthy(world: &World) -> Option<(String, String)> {
-    let is_there = world.active().is_some() || !owned(world).is_empty();
+    let is_there = world.active().is_some() || owned(world).next().is_some();
     if is_there { first(world, |_, _| true) } else { None }
 }
 
@@ -49,7 +49,7 @@ fn first(world: &World, counts: impl Fn(&Position<'_>, &str) -> bool) -> Option<
     let mut releases: Vec<String> = match active {
         Some((_, stored)) => stored.plan.releases().map(|release| release.content.id.clone()).collect(),
         // Without the plan, what is there is judged.
-        None => owned(world),
+        None => owned(world).map(|application| application.name().to_owned()).collect(),
     };
     if releases.is_empty() {
         return Some(("of the active plan".to_owned(), "the plan is missing, and so is every Application".to_owned()));
@@ -83,11 +83,6 @@ fn is_removed(position: &Position<'_>, release: &str) -> bool {
         .steps()
         .iter()
         .any(|step| step.release == release && step.operation == Operation::Remove && position.entry(release).is_some())
-}
-
-fn owned(world: &World) -> Vec<String> {
-    let owned = world.applications.iter().filter(|application| is_owned(application, world.uid()));
-    owned.map(|application| application.name().to_owned()).collect()
 }
 
 fn unready(world: &World, places: &Places<'_>, position: Option<&Position<'_>>, release: &str) -> Option<String> {

@@ -1,12 +1,11 @@
 //! Events of what is done between rollouts: suspension, repair, rebuilding, orphaning.
 
-use aicr_crds::reason::EventReason;
+use aicr_crds::{application::Application, reason::EventReason};
 
 use super::EventNote;
 use crate::{
     message::listed,
-    rollout::is_owned,
-    runtime::{Write, orphaning_refused, suspension},
+    runtime::{Write, orphaning_refused, owned, suspension},
     seen::World,
 };
 
@@ -76,8 +75,7 @@ fn runtime(world: &World, reason: EventReason, occurrence: &str, note: &str) -> 
 /// of the spec, and again with each of those that is not refused any more.
 fn switched(world: &World, last: &str, refused: &[String], enabled: bool) -> Option<EventNote> {
     let is_refused = |name: &str| refused.iter().any(|refused| refused == name);
-    let owned = world.applications.iter().filter(|application| is_owned(application, world.uid()));
-    let names: Vec<&str> = owned.map(|application| application.name()).filter(|name| !is_refused(name)).collect();
+    let names: Vec<&str> = owned(world).map(Application::name).filter(|name| !is_refused(name)).collect();
     if names.is_empty() || suspension(world).pending.iter().any(|name| *name != last) {
         return None;
     }

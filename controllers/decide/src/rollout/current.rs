@@ -55,7 +55,17 @@ pub fn begun(index: usize, step: &Step, halt: Option<Halt>, now: Timestamp) -> C
     }
 }
 
+/// When a step of these clocks fails.
+pub(super) fn times_out(clocks: &CurrentStep, rollout: &RuntimeRollout) -> Timestamp {
+    clocks.timeout_from.0 + action_timeout(rollout)
+}
+
+/// From when an operation that keeps it back may be terminated: half of its time has passed.
+pub(super) fn terminates_after(clocks: &CurrentStep, rollout: &RuntimeRollout) -> Timestamp {
+    clocks.timeout_from.0 + action_timeout(rollout) / 2
+}
+
 /// The rollout's action timeout.
-pub(super) fn action_timeout(rollout: &RuntimeRollout) -> SignedDuration {
+fn action_timeout(rollout: &RuntimeRollout) -> SignedDuration {
     aicr_crds::duration::parse(&rollout.spec.action_timeout).unwrap_or(DEFAULT_TIMEOUT)
 }

@@ -8,7 +8,7 @@ use aicr_crds::{
 use jiff::Timestamp;
 
 use super::{
-    current::{action_timeout, current, known},
+    current::{current, known, times_out},
     drift::{is_owned, wanted_print},
     position::Position,
     readiness::Proof,
@@ -65,7 +65,7 @@ impl Due<'_> {
 
     /// When it fails, whatever it waits for.
     pub(super) fn timeout(&self) -> Timestamp {
-        self.clocks.timeout_from.0 + action_timeout(self.position.rollout)
+        times_out(&self.clocks, self.position.rollout)
     }
 
     /// It has begun, and waits for something before it is written: that is observed of it, and its time goes on.

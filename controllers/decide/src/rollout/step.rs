@@ -9,7 +9,7 @@ use aicr_crds::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    current::{action_timeout, current},
+    current::{current, terminates_after, times_out},
     drift::{wanted, wanted_print},
     gate::hold_of,
     position::Position,
@@ -121,7 +121,7 @@ fn expected<'a>(
         refreshed_at: current.refreshed_at.as_ref().map(|time| time.0),
         sync_started_at: current.sync_started_at.as_ref().map(|time| time.0),
         terminated_at: current.terminated_at.as_ref().map(|time| time.0),
-        terminate_after: current.timeout_from.0 + action_timeout(position.rollout) / 2,
+        terminate_after: terminates_after(current, position.rollout),
         hard_refreshed_at: current.hard_refreshed_at.as_ref().map(|time| time.0),
         gate_passed_since: current.gate_passed_since.as_ref().map(|time| time.0),
         live: &seen.facts.live,
@@ -169,7 +169,7 @@ fn not_ready(
     if step.halt.is_some() {
         return Verdict::Wait(waiting(detail), Some(position.rollout.spec.deadline.0));
     }
-    let timeout = step.current.timeout_from.0 + action_timeout(position.rollout);
+    let timeout = times_out(&step.current, position.rollout);
     let failing_since = step.current.failing_since.as_ref().map_or(now, |time| time.0);
     if now >= timeout || (hopeless && now >= failing_since + GRACE) {
         return Verdict::End(Outcome::Failed, Why::StepFailed { release, reason, detail });

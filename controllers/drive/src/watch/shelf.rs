@@ -23,7 +23,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use super::Changes;
-use crate::error::said;
+use crate::error::{self, REFUSALS, said};
 
 /// What is known of a watch as a whole.
 #[derive(Debug, Default)]
@@ -151,7 +151,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Feed<K> {
             Ok(event) => self.store(event),
             Err(error) => {
                 tracing::warn!(kind = self.name, error = told(&error), "watch failed and is begun again");
-                self.flags.refused.store(is_answer(&error, &[401, 403]), Ordering::Relaxed);
+                self.flags.refused.store(is_answer(&error, &REFUSALS), Ordering::Relaxed);
                 self.flags.unserved.store(is_answer(&error, &[404]), Ordering::Relaxed);
                 self.changes.tell();
             }
@@ -249,13 +249,7 @@ fn is_answer(error: &watcher::Error, codes: &[u16]) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => {
-            if let kube::Error::Api(status) = error {
-                codes.contains(&status.code)
-            } else {
-                false
-            }
-        }
+        | watcher::Error::WatchFailed(error) => error::is_answer(error, codes),
         watcher::Error::WatchError(status) => codes.contains(&status.code),
         watcher::Error::NoResourceVersion => false,
     }

@@ -9,7 +9,7 @@ use aicr_crds::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Expected, Observation};
-use crate::rollout::current::action_timeout;
+use crate::rollout::current::terminates_after;
 
 /// How long an engine that will not act by itself is watched before it is helped.
 const WEDGED_AFTER: SignedDuration = SignedDuration::from_secs(120);
@@ -108,8 +108,7 @@ pub(in crate::rollout) fn may_terminate(
     now: Timestamp,
 ) -> bool {
     let runs = application.status.operation.as_ref().is_some_and(|state| state.phase == OperationPhase::Running);
-    let from = clocks.timeout_from.0 + action_timeout(rollout) / 2;
-    runs && now >= from && !was_told(clocks.terminated_at.as_ref().map(|at| at.0), now)
+    runs && now >= terminates_after(clocks, rollout) && !was_told(clocks.terminated_at.as_ref().map(|at| at.0), now)
 }
 
 /// Argo CD never retries the same content by itself after a failed operation (A33): one that failed before this step is
